@@ -1,0 +1,28 @@
+# Lists that the build makes from the files it finds, so that adding a file is all there is to adding an op, a fault,
+# a verb or a test.
+
+# dcpcheck_library(name [DEPENDS targets…]): a static library of this folder's .cpp files, tests left out.
+function(dcpcheck_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  add_library(${name} STATIC ${sources} ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC dcpcheck_options ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+# dcpcheck_tests(name [DEPENDS targets…]): one program of this folder's *_test.cpp files, its tests known to ctest.
+function(dcpcheck_tests name)
+  if(NOT DCPCHECK_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE DCPCHECK_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
+endfunction()

@@ -1,0 +1,67 @@
+// What came of judging a case: status, reason, and where.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dcpcheck {
+
+enum class Status : std::uint8_t { pass, fail, crash, hang, flaky, skipped, inconclusive, not_run };
+
+enum class Reason : std::uint8_t {
+  none,
+  unwritten,           // must-write bytes that hold their poison after both runs
+  stray_write,         // bytes inside a buffer that must not be written
+  guard,               // bytes outside every buffer
+  input_changed,       // an input differs after the launch
+  inadmissible,        // a value that no right kernel gives
+  uninitialised_read,  // a written byte that depends on what lay in memory before
+  race,                // a written byte that differs between two runs on the same memory
+  launch_refused,      // the launch was an error, as a grid past CUDA's limits is
+  nothing_compared,    // no output and no must-not-write byte was looked at
+};
+
+std::string_view name_of(Status status);  // "not-run", …
+std::string_view name_of(Reason reason);  // "stray-write", …
+
+// One element that is wrong, as a person reads it.
+struct Element {
+  std::vector<std::int64_t> index;  // outputs: the tensor's index; caches: {block, row, byte in the field}; guards: {byte}
+  std::string field;                // of a cache record, else empty
+  std::string got, admissible;
+};
+
+// One kind of wrong in one buffer of one rank.
+struct Violation {
+  Reason reason = Reason::none;
+  std::string buffer;
+  std::int64_t rank = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> tokens;  // [first, last] ranges of launch rows; empty: none apply
+  std::int64_t token_rows = 0;                                // how many rows those are
+  std::int64_t count = 0;                                     // elements (guards and stray writes: bytes)
+  std::vector<Element> first;                                 // at most 5
+};
+
+struct WorstError {
+  double fraction = 0;  // of the bound; 0 where every element was the reference's nearest
+  std::string buffer;
+  std::int64_t rank = 0;
+  std::vector<std::int64_t> index;
+};
+
+struct Verdict {
+  Status status = Status::not_run;
+  Reason reason = Reason::none;       // the first violation's
+  std::string detail;                 // one sentence where there are no coordinates (a refused launch, why it was skipped)
+  std::vector<Violation> violations;  // by rank, then buffer, then reason
+  std::int64_t compared = 0;          // elements whose value was judged
+  std::int64_t must_write = 0;        // bytes
+  std::int64_t written = 0;           // … of them written
+  std::int64_t guarded = 0;           // bytes that must not be written and were looked at
+  WorstError worst;
+};
+
+}  // namespace dcpcheck

@@ -1,0 +1,45 @@
+// Where a kernel runs: the host, or a CUDA device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/inputs.hpp"
+#include "harness/core/plan.hpp"
+#include "harness/exec/kernel.hpp"
+#include "harness/memory/arena.hpp"
+
+namespace dcpcheck {
+
+// One rank's inputs, placed where the kernel will read them, and room for the arena of its outputs.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  // Runs `kernel` once on the arena image: brings it to the kernel, launches, waits, and brings it back.
+  // Returns why the launch was refused, or "". Throws HarnessError where the device is lost.
+  virtual LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) = 0;
+  // The inputs that no longer hold what was placed.
+  virtual std::vector<std::string> changed_inputs() = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;         // "host", "cuda"
+  virtual std::string description() const = 0;  // "8 cores", "NVIDIA H200"
+  virtual bool can_run(const Kernel& kernel) const = 0;
+  virtual std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
+                                           const ArenaLayout& arena) = 0;
+};
+
+std::unique_ptr<Backend> make_host_backend();
+// Throws InputError where this build has no CUDA backend or the machine no device.
+std::unique_ptr<Backend> make_cuda_backend();
+// Whether make_cuda_backend would succeed; `why_not` says what is missing.
+bool cuda_available(std::string* why_not = nullptr);
+
+}  // namespace dcpcheck

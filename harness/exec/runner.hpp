@@ -1,0 +1,50 @@
+// Runs a case on a kernel: every rank, both poisons, judged, with digests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/core/verdict.hpp"
+#include "harness/exec/backend.hpp"
+#include "harness/exec/kernel.hpp"
+#include "harness/oracle/admissible.hpp"
+
+namespace dcpcheck {
+
+// Everything about a case that no kernel changes: worked out once, used for each kernel.
+struct Prepared {
+  Plan plan;
+  Inputs inputs;
+  std::string inputs_digest;
+  Reference reference;
+  // Per summation order (ReferenceOptions::lanes): what is admissible, by rank; one entry where ranks do not matter.
+  std::map<int, std::vector<Expected>> expected;
+};
+
+// `op` must outlive the result. Throws InputError as make_plan does.
+Prepared prepare(const Op& op, const Reference& reference, const Case& value, std::int64_t memory_budget, int threads,
+                 const std::string& source = "case");
+
+struct RunOptions {
+  int threads = 1;
+  const std::atomic<int>* interrupted = nullptr;  // a signal's number once one came: run_case throws Interrupted
+};
+
+struct CaseResult {
+  Verdict verdict;
+  std::string inputs_digest, all_digest;
+  std::map<std::string, std::string> outputs;  // "rank<r>/<buffer>" -> digest, of run A
+  // "rank<r>/<buffer>" -> SHA-256 of run A's bytes of the live rows, whatever they hold (poison too): what a consumer
+  // of the output would read.
+  std::map<std::string, std::string> consumed;
+  double seconds = 0;
+};
+
+// Runs and judges. Never throws for what the kernel does; throws HarnessError where the backend itself fails.
+CaseResult run_case(Prepared& prepared, const Kernel& kernel, Backend& backend, const RunOptions& options);
+
+}  // namespace dcpcheck

@@ -1,0 +1,64 @@
+// One piece of memory for all outputs and caches of a launch, with guards on both sides of each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/inputs.hpp"
+#include "harness/core/plan.hpp"
+
+namespace dcpcheck {
+
+// Two fillings of memory that no kernel is likely to write: bf16 NaNs (0x7F80 | k for buffer k), and their complement.
+// A byte that holds A after a run on A, and B after a run on B, was not written; there is no other way to hold both.
+enum class Poison : std::uint8_t { A, B };
+
+struct ArenaBuffer {
+  std::string name;         // the tensor's; an input that outputs lie on has its own name
+  std::int64_t offset = 0;  // of its first byte in the arena; a multiple of 256
+  std::int64_t bytes = 0;
+  std::int64_t before = 0, after = 0;  // guard bytes on either side, at least one cache block wide
+  std::uint16_t key = 1;               // k of its poison
+  bool holds_input = false;            // in place: filled with the input, not with poison
+};
+
+struct ArenaLayout {
+  std::vector<ArenaBuffer> buffers;
+  std::int64_t bytes = 0;
+
+  const ArenaBuffer& buffer(std::string_view name) const;  // throws HarnessError where there is none
+};
+
+ArenaLayout arena_layout(const Plan& plan);
+
+// Fills `image` (arena.bytes) as it is before a launch: poison, inputs that outputs lie on, and the cache records of
+// the cached prefix.
+void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan& plan, const Inputs& inputs, std::int64_t rank,
+                Poison poison);
+
+// Host memory from mmap, released with the object. With `flush`, the last byte is the last of its page and the next page
+// cannot be touched; the start is then only as aligned as `bytes` allows.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(std::int64_t bytes, bool flush = false);
+  ~HostMemory();
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  std::int64_t size() const { return bytes_; }
+  std::span<std::byte> span() const { return {data_, static_cast<std::size_t>(bytes_)}; }
+
+ private:
+  void release();
+  std::byte* mapping_ = nullptr;
+  std::int64_t mapped_ = 0;
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace dcpcheck

@@ -1,0 +1,50 @@
+// What a reference says of an output: which values a right kernel may have there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/core/inputs.hpp"
+#include "harness/core/plan.hpp"
+
+namespace dcpcheck {
+
+// A further interval for one element, where the contract rounds in the middle and both neighbours are right.
+struct Alternative {
+  std::int64_t element = 0;  // row * columns + column
+  double value = 0, error = 0;
+};
+
+// The admissible values of one output, or of one field of a cache's records: rows x columns.
+// Rows are tokens for outputs by row and for caches (row t: the record of token t, whoever owns it), else axis 0.
+//
+// exact: the encoded elements, to be met byte for byte (any NaN for a NaN).
+// Otherwise value v and error e in fp64: the kernel's last fp32 value before its one narrowing lies in [v-e, v+e]; a
+// NaN v means a NaN, an infinite v that infinity. For codes divided by a scale (Field::scaled_by), v is the value
+// before the division: the judge divides by the scale that the kernel stored.
+struct Admissible {
+  std::int64_t rows = 0, columns = 0;
+  bool exact = false;
+  Bytes codes;
+  std::vector<double> value, error;
+  std::vector<Alternative> alternatives;  // sorted by element
+};
+
+// By "<tensor>" for outputs and "<tensor>.<field>" for caches.
+using Expected = std::map<std::string, Admissible, std::less<>>;
+
+struct ReferenceOptions {
+  int threads = 1;
+  // How the kernel sums a row, where that is known: `lanes` running sums, one for every lanes-th element, then a
+  // binary tree over them. 0: in any order. It only makes the bound e smaller.
+  int lanes = 0;
+};
+
+// reference/<op>.cpp has one: the whole of what is admissible on `rank` (any rank where !op.rank_reference).
+using Reference = std::function<Expected(const Plan&, const Inputs&, std::int64_t rank, const ReferenceOptions&)>;
+
+}  // namespace dcpcheck
