@@ -10,9 +10,17 @@ endif()
 add_library(random123 INTERFACE)
 target_include_directories(random123 SYSTEM INTERFACE "${RANDOM123_INCLUDE}")
 
+if(DCPCHECK_PORTABLE)
+  # libcrypto.so is a link to the file that has the soname, which is what programs ask for.
+  file(REAL_PATH "${OPENSSL_CRYPTO_LIBRARY}" crypto)
+  file(COPY "${crypto}" DESTINATION "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endif()
+
 if(DCPCHECK_TESTS)
   find_package(GTest REQUIRED)       # libgtest-dev, libgmock-dev
   find_package(rapidcheck REQUIRED)  # librapidcheck-dev
-  find_path(VALIJSON_INCLUDE valijson/validator.hpp)  # libvalijson-dev
+  find_path(VALIJSON_INCLUDE valijson/validator.hpp REQUIRED)  # libvalijson-dev
+  add_library(valijson INTERFACE)
+  target_include_directories(valijson SYSTEM INTERFACE "${VALIJSON_INCLUDE}")
   include(GoogleTest)
 endif()

@@ -26,16 +26,14 @@ struct Padding {
   friend bool operator==(const Padding&, const Padding&) = default;
 };
 
-// A KV cache group: its own block size, block table and slot mapping.
+// A KV cache group that is present: its own block size, block table and slot mapping.
 struct CacheGroup {
-  bool present = true;
-  bool enabled = true;                    // compute_slot_mapping: false leaves the group's row to another kernel
-  std::int64_t block_size = 64;           // logical tokens a block, per rank
-  std::int64_t kernel_block_size = 0;     // divides block_size; 0: the same
-  std::int64_t spare_blocks = 2;          // kernel blocks that no request owns, besides block 0
-  std::int64_t block_stride_padding = 0;  // bytes between kernel blocks that belong to none
-  std::string slot_mapping = "dcp";       // "dcp", "replicated", "random", "explicit", "none", "same"
-  bool sparse = false;
+  bool enabled = true;                           // compute_slot_mapping: false leaves the group's row to another kernel
+  std::int64_t block_size = 64;                  // logical tokens a block, per rank
+  std::int64_t kernel_block_size = 64;           // divides block_size; where a case file does not say, the same
+  std::int64_t spare_blocks = 2;                 // kernel blocks that no request owns, besides block 0
+  std::int64_t block_stride_padding = 0;         // bytes between kernel blocks that belong to none
+  std::string slot_mapping = "dcp";              // "dcp", "replicated", "random", "explicit", "none", "same"
   std::int64_t table_columns = 0;                // columns of the block table; 0: as many as the longest request needs
   std::vector<std::vector<std::int64_t>> slots;  // explicit: [tp][T]
   friend bool operator==(const CacheGroup&, const CacheGroup&) = default;
@@ -100,6 +98,9 @@ Case case_from_json(const Ops& ops, const json::Value& document, const std::stri
 // A whole case file's text, strictly validated.
 CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::string& path);
 CaseFile load_case_file(const Ops& ops, const std::string& path);
+
+// What the op's expressions see of a case: see make_plan. Sizes that depend on memory layout are not in it yet.
+Environment environment_of(const Op& op, const Case& value);
 
 // Checks the rules that join several fields (W divides tp, I divides B, op.require, …); from case_from_json, and for
 // cases that were made rather than read. Throws InputError.

@@ -12,25 +12,30 @@ namespace dcpcheck::json {
 
 struct Value;
 using Array = std::vector<Value>;
-using Member = std::pair<std::string, Value>;
+struct Member;
 using Object = std::vector<Member>;  // keeps the order of insertion; reading refuses duplicate keys
 
 struct Value {
-  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> data = nullptr;
+  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> data;
 
-  Value() = default;
-  Value(std::nullptr_t) {}
-  Value(bool value) : data(value) {}
-  Value(int value) : data(std::int64_t{value}) {}
-  Value(long value) : data(std::int64_t{value}) {}
-  Value(long long value) : data(std::int64_t{value}) {}
-  Value(unsigned long value) : data(static_cast<std::int64_t>(value)) {}
-  Value(double value) : data(value) {}  // written as a string ("inf", "-inf", "nan") where JSON has no number
-  Value(const char* value) : data(std::string(value)) {}
-  Value(std::string_view value) : data(std::string(value)) {}
-  Value(std::string value) : data(std::move(value)) {}
-  Value(Array value) : data(std::move(value)) {}
-  Value(Object value) : data(std::move(value)) {}
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+  Value(std::nullptr_t);
+  Value(bool value);
+  Value(int value);
+  Value(long value);
+  Value(long long value);
+  Value(unsigned long value);
+  Value(double value);  // written as a string ("inf", "-inf", "nan") where JSON has no number
+  Value(const char* value);
+  Value(std::string_view value);
+  Value(std::string value);
+  Value(Array value);
+  Value(Object value);
 
   template <class T>
   const T* get() const {
@@ -42,13 +47,22 @@ struct Value {
   // The value as it would be called in an error: "null", "true", "42", "a string", "an array", …
   std::string describe() const;
 
-  friend bool operator==(const Value&, const Value&) = default;
+  friend bool operator==(const Value& a, const Value& b);
 };
 
 struct Limits {
   std::size_t bytes = 1 << 20;
   int depth = 32;
 };
+
+struct Member {
+  Member(std::string name, Value value) : first(std::move(name)), second(std::move(value)) {}
+  std::string first;
+  Value second;
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+inline bool operator==(const Value& a, const Value& b) { return a.data == b.data; }
 
 // The document in `text`. Throws InputError, its sentence starting with `source` (a file's name), where the text
 // is too large, too deep, malformed, truncated, not UTF-8, or names a key twice.

@@ -29,7 +29,8 @@ std::string_view name_of(Reason reason);  // "stray-write", …
 
 // One element that is wrong, as a person reads it.
 struct Element {
-  std::vector<std::int64_t> index;  // outputs: the tensor's index; caches: {block, row, byte in the field}; guards: {byte}
+  std::vector<std::int64_t> index;  // outputs: the tensor's index; caches: {block, row, element of the field};
+                                    // stray writes and guards: {byte from the buffer's start}
   std::string field;                // of a cache record, else empty
   std::string got, admissible;
 };

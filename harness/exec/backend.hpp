@@ -32,6 +32,8 @@ class Backend {
   virtual std::string name() const = 0;         // "host", "cuda"
   virtual std::string description() const = 0;  // "8 cores", "NVIDIA H200"
   virtual bool can_run(const Kernel& kernel) const = 0;
+  // Memory for an arena image that this backend moves fast; released with the last copy of the pointer.
+  virtual std::shared_ptr<std::byte> image_memory(std::int64_t bytes) = 0;
   virtual std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
                                            const ArenaLayout& arena) = 0;
 };

@@ -31,6 +31,7 @@ Prepared prepare(const Op& op, const Reference& reference, const Case& value, st
 
 struct RunOptions {
   int threads = 1;
+  std::vector<std::string> consumed;              // outputs by row whose bytes are wanted in CaseResult::consumed
   const std::atomic<int>* interrupted = nullptr;  // a signal's number once one came: run_case throws Interrupted
 };
 
@@ -39,7 +40,7 @@ struct CaseResult {
   std::string inputs_digest, all_digest;
   std::map<std::string, std::string> outputs;  // "rank<r>/<buffer>" -> digest, of run A
   // "rank<r>/<buffer>" -> SHA-256 of run A's bytes of the live rows, whatever they hold (poison too): what a consumer
-  // of the output would read.
+  // of the output would read. For the buffers that RunOptions::consumed names.
   std::map<std::string, std::string> consumed;
   double seconds = 0;
 };

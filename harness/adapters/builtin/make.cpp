@@ -1,0 +1,21 @@
+#include "harness/adapters/builtin/make.hpp"
+
+namespace dcpcheck::builtin {
+
+const View& view(const Launch& launch, std::string_view name) {
+  const auto found = launch.tensors.find(name);
+  if (found == launch.tensors.end()) {
+    throw HarnessError("a launch of " + launch.plan.op->name + " came without its tensor " + std::string(name));
+  }
+  return found->second;
+}
+
+void* address(const Launch& launch, std::string_view name) {
+  return launch.plan.find(name) != nullptr ? view(launch, name).data : nullptr;
+}
+
+std::int64_t row_stride(const Launch& launch, std::string_view name) {
+  return launch.plan.find(name) != nullptr ? view(launch, name).strides.at(0) : 0;
+}
+
+}  // namespace dcpcheck::builtin

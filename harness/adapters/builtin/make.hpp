@@ -1,0 +1,55 @@
+// How a kernel of kernels/ becomes a kernel under test. One <op>.hpp an op says how its Args are filled from a launch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/core/error.hpp"
+#include "harness/exec/kernel.hpp"
+#include "kernels/block.cuh"
+
+namespace dcpcheck::builtin {
+
+// The view of a tensor of the plan; HarnessError where the launch lacks it.
+const View& view(const Launch& launch, std::string_view name);
+// The address of its element [0, …, 0]; nullptr where the plan has no such tensor.
+void* address(const Launch& launch, std::string_view name);
+// Elements from one row to the next; 0 where the plan has no such tensor.
+std::int64_t row_stride(const Launch& launch, std::string_view name);
+
+template <class T>
+T* pointer(const Launch& launch, std::string_view name) {
+  return static_cast<T*>(address(launch, name));
+}
+
+// "builtin:<op>" or "builtin:<op>@<fault>". `Adapter` is the op's: its Args, args(launch) — a value a launch of the
+// kernel, nearly always one — and launch_host. `cuda` queues one such launch; nullptr: this build has no CUDA.
+template <class Adapter, class Decisions>
+Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Adapter::Args&, void*)) {
+  Kernel kernel;
+  kernel.op = op;
+  kernel.fault = Decisions::name;
+  kernel.name = "builtin:" + op;
+  if (!kernel.fault.empty()) kernel.name += "@" + kernel.fault;
+  kernel.doc = Decisions::doc;
+  kernel.lanes = kernels::kLanes;
+  kernel.host = [](const Launch& launch) -> LaunchError {
+    for (const auto& args : Adapter::args(launch)) {
+      if (std::string why = Adapter::template launch_host<Decisions>(args, launch.threads); !why.empty()) return why;
+    }
+    return "";
+  };
+  if (cuda != nullptr) {
+    kernel.cuda = [name = kernel.name, cuda](const Launch& launch) -> LaunchError {
+      for (const auto& args : Adapter::args(launch)) {
+        const kernels::CudaResult result = cuda(args, launch.stream);
+        if (!result.lost.empty()) throw HarnessError(name + ": CUDA: " + result.lost);
+        if (!result.refused.empty()) return result.refused;
+      }
+      return "";
+    };
+  }
+  return kernel;
+}
+
+}  // namespace dcpcheck::builtin

@@ -1,0 +1,41 @@
+// The cases that a command line names, read and checked before any of them runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/commands/context.hpp"
+#include "harness/core/case.hpp"
+#include "harness/report/report.hpp"
+
+namespace dcpcheck {
+
+// A case that is ready to run.
+struct NamedCase {
+  std::string reference;  // what `dcpcheck run` takes for it
+  CaseFile file;
+  const Op* op = nullptr;
+  std::string id;
+};
+
+struct CaseRules {
+  std::optional<std::uint64_t> seed;  // in place of the case's own
+  std::int64_t memory = 0;            // bytes that one may take
+};
+
+// The cases of `operands`: files, folders (every *.json under them, by path), and "repro:<name>". Throws InputError with
+// a sentence for each that is missing, malformed, breaks a rule, or takes too much memory.
+std::vector<NamedCase> load_cases(const Context& context, const std::vector<std::string>& operands, const CaseRules& rules);
+
+// The same for the embedded corpus.
+std::vector<NamedCase> load_embedded(const Context& context, const CaseRules& rules);
+
+// What the case's file expects of `fault` ("": the fixed kernel, "fixed" in the file): a pass where it says nothing.
+Expectation expectation_of(const CaseFile& file, const std::string& fault);
+
+// The faults that the file's `expect` names, sorted; "fixed" is none.
+std::vector<std::string> expected_faults(const CaseFile& file);
+
+}  // namespace dcpcheck

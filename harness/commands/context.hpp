@@ -1,0 +1,50 @@
+// All that a verb works with, put together in main.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/op.hpp"
+#include "harness/exec/backend.hpp"
+#include "harness/exec/kernel.hpp"
+#include "harness/oracle/admissible.hpp"
+#include "harness/report/report.hpp"
+
+namespace dcpcheck {
+
+// A case file that the build put into the program.
+struct EmbeddedFile {
+  std::string name;  // "512-dcp4"
+  std::string text;
+};
+
+struct Context {
+  ToolInfo tool;
+  std::vector<std::string> command;  // the words of the command line
+  Ops ops;
+  std::map<std::string, Reference, std::less<>> references;  // by op
+  std::vector<Kernel> kernels;
+  std::vector<EmbeddedFile> corpus;                // the scenarios of `repro`
+  std::function<std::string(Backend&)> self_test;  // "" or what differs
+  const std::atomic<int>* interrupted = nullptr;   // a signal's number once one came
+  std::ostream* out = nullptr;                     // results
+  std::ostream* err = nullptr;                     // messages
+  bool colour_out = false, colour_err = false;     // a terminal, and NO_COLOR is not set
+  bool progress = false;                           // err is a terminal
+
+  // Throws Interrupted once a signal came.
+  void check_interrupted() const;
+};
+
+// The case files that the build embedded (corpora/issue-54907), sorted by name.
+std::vector<EmbeddedFile> embedded_corpus();
+// The version and revision that this program was built from.
+ToolInfo tool_info();
+
+}  // namespace dcpcheck

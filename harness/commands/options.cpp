@@ -1,0 +1,138 @@
+#include "harness/commands/options.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "harness/core/error.hpp"
+#include "harness/report/text.hpp"
+
+namespace dcpcheck {
+namespace {
+
+constexpr std::int64_t kDefaultMemory = std::int64_t{4} << 30;
+constexpr std::int64_t kMostThreads = 1024;
+
+template <class Number>
+bool read_number(std::string_view text, Number& number, int base = 10) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc{} && stop == text.data() + text.size();
+}
+
+int parse_threads(const std::string& text) {
+  if (text.empty()) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  std::int64_t number = 0;
+  if (!read_number(text, number) || number < 1 || number > kMostThreads)
+    throw InputError("--threads takes a number from 1 to " + std::to_string(kMostThreads) + ", not '" + text::printable(text) +
+                     "'");
+  return static_cast<int>(number);
+}
+
+std::unique_ptr<Backend> parse_backend(const std::string& text) {
+  if (text == "host") return make_host_backend();
+  if (text == "cuda") return make_cuda_backend();
+  if (text == "auto") return cuda_available() ? make_cuda_backend() : make_host_backend();
+  const std::string near = text::nearest(text, {"auto", "host", "cuda"});
+  throw InputError("--backend takes auto, host or cuda, not '" + text::printable(text) + "'" +
+                   (near.empty() ? "" : ": did you mean " + near + "?"));
+}
+
+}  // namespace
+
+OptionSpec backend_option() {
+  return {"--backend", "auto|host|cuda", "Where kernels run; auto (the default): the GPU where there is one, else the CPU",
+          false};
+}
+OptionSpec json_option() {
+  return {"--json", "FILE|-", "Also write the answer as JSON to FILE; - is stdout, and the text goes to stderr", false};
+}
+OptionSpec threads_option() {
+  return {"--threads", "N", "Host threads; default: as many as the machine has. No result depends on it", false};
+}
+OptionSpec seed_option() {
+  return {"--seed", "SEED", "Replaces the cases' seeds: 16 hex digits, 0x and hex digits, or a decimal number", false};
+}
+OptionSpec kernel_option(const std::string& fallback) {
+  return {"--kernel", "SPEC", "builtin:OP[@FAULT], OP[@FAULT] or @FAULT; default: " + fallback, true};
+}
+OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take of memory, as 512MiB; default: 4GiB", false}; }
+
+std::uint64_t parse_seed(std::string_view text) {
+  std::uint64_t seed = 0;
+  const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
+  const bool hex = prefixed || text.size() == 16;
+  if (!read_number(prefixed ? text.substr(2) : text, seed, hex ? 16 : 10))
+    throw InputError("a seed is 16 hex digits, 0x and hex digits, or a decimal number below 2^64, not '" +
+                     text::printable(text) + "'");
+  return seed;
+}
+
+std::string seed_text(std::uint64_t seed) {
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < 16; ++i) text[i] = "0123456789abcdef"[(seed >> (60 - 4 * i)) & 15];
+  return text;
+}
+
+std::int64_t parse_size(std::string_view text) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"K", 10},
+                                                         {"M", 20},   {"G", 30},   {"T", 40},   {"B", 0}};
+  std::string_view digits = text;
+  int shift = 0;
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    digits.remove_suffix(unit.size());
+    shift = bits;
+    break;
+  }
+  std::int64_t number = 0;
+  if (!read_number(digits, number) || number < 1 || number > (std::numeric_limits<std::int64_t>::max() >> shift))
+    throw InputError("--memory takes a size as 512MiB or 4GiB, not '" + text::printable(text) + "'");
+  return number << shift;
+}
+
+RunSettings run_settings(const Arguments& arguments) {
+  RunSettings settings;
+  settings.threads = parse_threads(arguments.text("--threads"));
+  if (arguments.has("--seed")) settings.seed = parse_seed(arguments.text("--seed"));
+  settings.kernels = arguments.all("--kernel");
+  settings.memory_text = arguments.text("--memory");
+  settings.memory = settings.memory_text.empty() ? kDefaultMemory : parse_size(settings.memory_text);
+  settings.backend = parse_backend(arguments.text("--backend", "auto"));
+  return settings;
+}
+
+JsonTarget::JsonTarget(const Arguments& arguments, Context& context)
+    : out_(context.out), console_(context.out), colour_(context.colour_out) {
+  if (!arguments.has("--json")) return;
+  const std::string path = arguments.text("--json");
+  if (path != "-") {
+    file_.emplace(path);
+    return;
+  }
+  stdout_ = true;
+  console_ = context.err;
+  colour_ = context.colour_err;
+}
+
+void JsonTarget::write(const json::Value& document) const {
+  const std::string text = json::dump(document, 2) + "\n";
+  if (file_) file_->write(text);
+  if (stdout_) {
+    *out_ << text;
+    flush_or_throw(*out_, "stdout");
+  }
+}
+
+void flush_or_throw(std::ostream& stream, const std::string& name) {
+  errno = 0;
+  stream.flush();
+  if (stream) return;
+  const int error = errno;
+  throw HarnessError(name + ": what was written did not arrive" + (error == 0 ? "" : std::string(": ") + std::strerror(error)));
+}
+
+}  // namespace dcpcheck

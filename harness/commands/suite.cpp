@@ -1,0 +1,106 @@
+#include "harness/commands/suite.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "harness/commands/diagnosis.hpp"
+#include "harness/commands/machine.hpp"
+#include "harness/core/error.hpp"
+#include "harness/exec/runner.hpp"
+#include "harness/report/text.hpp"
+
+namespace dcpcheck {
+namespace {
+
+std::string replay_line(const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
+  std::string line = "dcpcheck run --backend " + settings.backend->name() + " --kernel " + text::shell_quote(kernel);
+  line += " --seed " + seed_text(named.file.value.seed);
+  if (!settings.memory_text.empty()) line += " --memory " + text::shell_quote(settings.memory_text);
+  return line + " " + text::shell_quote(named.reference);
+}
+
+Result new_result(const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
+  Result result;
+  result.case_reference = named.reference;
+  result.id = named.id;
+  result.name = named.file.name;
+  result.op = named.op->name;
+  result.kernel = kernel;
+  result.backend = settings.backend->name();
+  result.world_size = named.file.value.geometry.world_size;
+  result.token_rows = named.file.value.geometry.live_tokens();
+  result.replay = replay_line(settings, named, kernel);
+  return result;
+}
+
+Result skipped_result(const RunSettings& settings, const NamedCase& named, const std::string& kernel, std::string why) {
+  Result result = new_result(settings, named, kernel);
+  if (const std::size_t at = kernel.find('@'); at != std::string::npos) result.fault = kernel.substr(at + 1);
+  result.verdict.status = Status::skipped;
+  result.verdict.detail = std::move(why);
+  return result;
+}
+
+}  // namespace
+
+Report new_report(const Context& context, const RunSettings& settings) {
+  Report report;
+  report.tool = context.tool;
+  report.machine = describe_machine(settings.threads, settings.backend->name() == "cuda" ? settings.backend.get() : nullptr);
+  report.command = context.command;
+  report.seed = settings.seed;
+  return report;
+}
+
+SuiteResult run_suite(Context& context, const RunSettings& settings, const std::vector<Job>& jobs,
+                      const std::vector<std::string>& consumed, const BeforeRun& before) {
+  Backend& backend = *settings.backend;
+  SuiteResult suite;
+  suite.report = new_report(context, settings);
+  if (const std::string difference = context.self_test(backend); !difference.empty())
+    throw HarnessError("the " + backend.name() +
+                       " backend does not compute the bits that it should, so nothing was run: " + difference);
+  RunOptions options;
+  options.threads = settings.threads;
+  options.consumed = consumed;
+  options.interrupted = context.interrupted;
+  for (const Job& job : jobs) {
+    const NamedCase& named = *job.named;
+    if (job.runs.empty()) suite.report.results.push_back(skipped_result(settings, named, job.skipped_kernel, job.skipped));
+    std::optional<Prepared> prepared;  // once a kernel needs it
+    for (const Job::Run& run : job.runs) {
+      context.check_interrupted();
+      const Kernel& kernel = *run.kernel;
+      if (!backend.can_run(kernel)) {
+        Result result =
+            skipped_result(settings, named, kernel.name, kernel.name + " cannot run on the " + backend.name() + " backend");
+        result.expected = run.expected;
+        suite.report.results.push_back(std::move(result));
+        continue;
+      }
+      Result result = new_result(settings, named, kernel.name);
+      before(named, kernel, result.replay);
+      if (!prepared)
+        prepared = prepare(*named.op, context.references.at(named.op->name), named.file.value, settings.memory,
+                           settings.threads, named.reference);
+      context.check_interrupted();
+      CaseResult outcome = run_case(*prepared, kernel, backend, options);
+      result.fault = kernel.fault;
+      result.expected = run.expected;
+      result.as_expected = matches(run.expected, outcome.verdict);
+      result.cause = diagnose(prepared->plan, outcome.verdict);
+      result.verdict = std::move(outcome.verdict);
+      result.inputs_digest = std::move(outcome.inputs_digest);
+      result.all_digest = std::move(outcome.all_digest);
+      result.output_digests = std::move(outcome.outputs);
+      result.seconds = outcome.seconds;
+      suite.report.results.push_back(std::move(result));
+      suite.consumed.push_back({&job, &kernel, std::move(outcome.consumed)});
+    }
+  }
+  context.check_interrupted();
+  return suite;
+}
+
+}  // namespace dcpcheck

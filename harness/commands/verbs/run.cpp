@@ -1,0 +1,103 @@
+#include "harness/commands/cases.hpp"
+#include "harness/commands/context.hpp"
+#include "harness/commands/options.hpp"
+#include "harness/commands/select.hpp"
+#include "harness/commands/suite.hpp"
+#include "harness/commands/verb.hpp"
+#include "harness/core/error.hpp"
+#include "harness/report/console.hpp"
+#include "harness/report/json_report.hpp"
+#include "harness/report/text.hpp"
+
+#include <utility>
+
+namespace dcpcheck::verbs {
+namespace {
+
+// A kernel that was asked for is expected to be right, a known fault too: whoever runs it wants to see it fail. Only of
+// the fixed kernel may a case expect something else, as a launch that is refused.
+Expectation expected_of(const NamedCase& named, const Kernel& kernel) {
+  return kernel.fault.empty() ? expectation_of(named.file, "") : Expectation{};
+}
+
+std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& cases,
+                          const std::vector<const Kernel*>& selected) {
+  std::vector<Job> jobs;
+  for (const NamedCase& named : cases) {
+    Job job{&named, {}, {}, {}};
+    std::vector<const Kernel*> kernels = selected;
+    if (kernels.empty())
+      if (const Kernel* fixed = fixed_kernel(context.kernels, named.op->name)) kernels.push_back(fixed);
+    for (const Kernel* kernel : kernels)
+      if (kernel->op == named.op->name) job.runs.push_back({kernel, expected_of(named, *kernel)});
+    if (job.runs.empty()) {
+      job.skipped_kernel = selected.empty() ? "builtin:" + named.op->name : selected.front()->name;
+      job.skipped = selected.empty() ? "there is no kernel for " + named.op->name
+                                     : job.skipped_kernel + " is a kernel of " + selected.front()->op +
+                                           ", and the case is of " + named.op->name;
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+void list(const std::vector<Job>& jobs, std::ostream& out) {
+  for (const Job& job : jobs) {
+    out << job.named->id << "  " << text::printable(job.named->reference);
+    if (!job.named->file.name.empty()) out << "  " << text::printable(job.named->file.name);
+    out << "\n";
+    for (const Job::Run& run : job.runs) out << "    " << run.kernel->name << "\n";
+    if (job.runs.empty()) out << "    skipped: " << job.skipped << "\n";
+  }
+}
+
+int run(const Arguments& arguments, Context& context) {
+  const JsonTarget target(arguments, context);
+  const RunSettings settings = run_settings(arguments);
+  const std::vector<const Kernel*> selected = select_kernels(context.kernels, settings.kernels);
+  const std::vector<NamedCase> cases = load_cases(context, arguments.operands, {settings.seed, settings.memory});
+  const std::vector<Job> jobs = jobs_for(context, cases, selected);
+  if (arguments.has("--list")) {
+    list(jobs, *context.out);
+    return 0;
+  }
+  std::ostream& console = target.console();
+  const SuiteResult suite =
+      run_suite(context, settings, jobs, {}, [&](const NamedCase&, const Kernel&, const std::string& replay) {
+        console << replay << "\n" << std::flush;  // before the run: it is there whatever the kernel does
+      });
+  const Report& report = suite.report;
+  target.write(report_to_json(report));
+  console << (report.results.empty() ? "" : "\n") << render_console(report, {target.colour()});
+  const bool single = report.results.size() == 1;
+  bool first = true;
+  for (const Result& result : report.results) {
+    if (result.as_expected && !single) continue;
+    console << (std::exchange(first, false) ? "\n" : "") << result.replay << "\n";
+  }
+  const int code = exit_code(report);
+  if (code == 3)
+    *context.err << "dcpcheck: nothing was vouched for: "
+                 << (report.results.empty() ? "there is no *.json in what was named" : "no case came to an answer") << "\n";
+  return code;
+}
+
+}  // namespace
+
+Verb run() {
+  return {"run",
+          "Run cases on a kernel and judge every element",
+          "Every case is read and checked before the first one runs. The line that repeats a run stands before it, and again "
+          "last where it is not as expected.",
+          {"CASE", "a case file, a folder of them, or repro:NAME (repro --list shows those)", true, true},
+          {backend_option(),
+           kernel_option("the fixed kernel of the case's op"),
+           json_option(),
+           seed_option(),
+           threads_option(),
+           memory_option(),
+           {"--list", "", "Show the cases and kernels, and run nothing", false}},
+          static_cast<int (*)(const Arguments&, Context&)>(run)};
+}
+
+}  // namespace dcpcheck::verbs

@@ -1,0 +1,179 @@
+#include "harness/core/inputs.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "harness/core/error.hpp"
+#include "harness/core/geometry_inputs.hpp"
+#include "harness/core/parallel.hpp"
+#include "harness/core/philox.hpp"
+#include "harness/core/recipe.hpp"
+#include "harness/core/values.hpp"
+
+namespace dcpcheck {
+namespace {
+
+// How a tensor's elements are reached: runs of neighbours, one a row. A vector is one row, unless it is one of tokens.
+struct RowView {
+  std::int64_t rows = 1, columns = 1, stride = 0;
+  bool by_token = false;
+};
+
+RowView view_of(const TensorPlan& tensor) {
+  RowView view;
+  view.by_token = tensor.spec != nullptr && !tensor.spec->shape.empty() && tensor.spec->shape.front().text() == "T";
+  if (tensor.shape.empty()) return view;
+  if (tensor.shape.size() == 1 && !view.by_token) {
+    view.columns = tensor.shape.front();
+    if (tensor.strides.front() != 1) throw HarnessError(tensor.name + ": a strided vector");
+    return view;
+  }
+  view.rows = tensor.rows();
+  view.columns = tensor.columns();
+  view.stride = tensor.strides.front();
+  std::int64_t dense = 1;
+  for (std::size_t axis = tensor.shape.size(); axis-- > 1; dense *= tensor.shape[axis]) {
+    if (tensor.strides[axis] != dense) throw HarnessError(tensor.name + ": only axis 0 can be strided");
+  }
+  return view;
+}
+
+// Storage of the tensor: gaps filled, elements not yet.
+Bytes storage_of(const TensorPlan& tensor, const RowView& view) {
+  const std::int64_t last = view.rows == 0 ? 0 : (view.rows - 1) * view.stride + view.columns;
+  if (tensor.offset < 0 || tensor.offset + last > tensor.storage_elements) {
+    throw HarnessError(tensor.name + ": its storage is smaller than its elements");
+  }
+  Bytes storage(static_cast<std::size_t>(tensor.bytes()));
+  if (tensor.storage_elements != view.rows * view.columns) fill_gap(tensor.dtype, tensor.storage_elements, storage.data());
+  return storage;
+}
+
+void store_integer(const TensorPlan& tensor, std::byte* out, std::int64_t value) {
+  const auto clamped = [&](std::int64_t least, std::int64_t most) {
+    // Padding's int64_min has no i32: the least there is stands for it. Nothing else may be cut.
+    if (value > most || (value < least && value != std::numeric_limits<std::int64_t>::min())) {
+      throw InputError(tensor.name + ": " + std::to_string(value) + " does not fit " + std::string(name_of(tensor.dtype)));
+    }
+    return std::max(value, least);
+  };
+  const auto put = [out](auto typed) { std::memcpy(out, &typed, sizeof typed); };
+  switch (tensor.dtype) {
+    case DType::i64: return put(value);
+    case DType::i32:
+      return put(static_cast<std::int32_t>(
+          clamped(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max())));
+    case DType::u8: return put(static_cast<std::uint8_t>(clamped(0, 255)));
+    default:
+      throw InputError(tensor.name + ": its recipe " + tensor.recipe + " gives integers, but it is of " +
+                       std::string(name_of(tensor.dtype)));
+  }
+}
+
+Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads) {
+  const RowView view = view_of(tensor);
+  Bytes storage = storage_of(tensor, view);
+  const std::int64_t size = size_of(tensor.dtype);
+  const auto place = [&](std::int64_t row) { return storage.data() + (tensor.offset + row * view.stride) * size; };
+  const Recipe recipe = parse_recipe(tensor.recipe);
+  if (recipe.of_geometry()) {
+    const std::vector<std::int64_t> values = geometry_values(plan, tensor, rank);
+    for (std::int64_t row = 0; row < view.rows; ++row) {
+      for (std::int64_t column = 0; column < view.columns; ++column) {
+        store_integer(tensor, place(row) + column * size, values[static_cast<std::size_t>(row * view.columns + column)]);
+      }
+    }
+    return storage;
+  }
+  // Ranks differ where the tensor is said to; their names differ then, too.
+  const std::string name =
+      tensor.spec != nullptr && tensor.spec->per_rank ? tensor.name + "@" + std::to_string(rank) : tensor.name;
+  // Rows of padding tokens hold what the case says, whatever the tensor's own recipe. Integers have no such rows.
+  const bool is_float = tensor.dtype == DType::bf16 || tensor.dtype == DType::fp32 || tensor.dtype == DType::e4m3;
+  const std::int64_t live = view.by_token && is_float ? std::min(plan.live, view.rows) : view.rows;
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(view.columns, 1));
+  parallel_parts(view.rows, threads, grain, [&](std::int64_t begin, std::int64_t end) {
+    if (begin < live) {
+      RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, recipe);
+      for (std::int64_t row = begin; row < std::min(end, live); ++row) filler.fill(row, place(row));
+    }
+    if (end > live) {
+      RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, parse_recipe(plan.value.geometry.padding.values));
+      for (std::int64_t row = std::max(begin, live); row < end; ++row) filler.fill(row, place(row));
+    }
+  });
+  return storage;
+}
+
+// The records of all cached tokens, on the ranks that own them.
+std::vector<std::map<std::int64_t, Bytes>> make_prefix(const Plan& plan, const TensorPlan& tensor, int threads) {
+  const Geometry& geometry = plan.value.geometry;
+  std::vector<std::map<std::int64_t, Bytes>> out(static_cast<std::size_t>(geometry.tp));
+  std::int64_t cached = 0;
+  for (const Request& request : geometry.batch) cached += request.cached;
+  if (cached == 0) return out;
+  const GroupMap map(plan, tensor.cache.group);
+  if (!map.by_position()) return out;
+
+  std::vector<Stream> streams;
+  std::int64_t record_bytes = 0;
+  for (const FieldPlan& field : tensor.cache.fields) {
+    streams.emplace_back(plan.value.seed, tensor.name + "." + field.name);
+    record_bytes += field.bytes();
+  }
+  // By request and position, so that a record is the same whoever owns it.
+  Bytes records(static_cast<std::size_t>(cached * record_bytes));
+  parallel_parts(cached, threads, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t record = begin; record < end; ++record) {
+      std::byte* at = records.data() + record * record_bytes;
+      for (std::size_t i = 0; i < streams.size(); ++i) {
+        const FieldPlan& field = tensor.cache.fields[i];
+        fill_field(streams[i], field.dtype, field.count, record, at);
+        at += field.bytes();
+      }
+    }
+  });
+  std::int64_t record = 0;
+  for (std::size_t request = 0; request < geometry.batch.size(); ++request) {
+    for (std::int64_t position = 0; position < geometry.batch[request].cached; ++position, ++record) {
+      const std::byte* const bytes = records.data() + record * record_bytes;
+      for (std::int64_t rank = 0; rank < geometry.tp; ++rank) {
+        const std::int64_t slot = map.slot(static_cast<std::int64_t>(request), position, rank);
+        if (slot >= 0) out[static_cast<std::size_t>(rank)].emplace(slot, Bytes(bytes, bytes + record_bytes));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+const Bytes& Inputs::get(std::string_view name, std::int64_t rank) const {
+  if (rank >= 0 && rank < static_cast<std::int64_t>(ranks.size())) {
+    const auto& own = ranks[static_cast<std::size_t>(rank)];
+    if (const auto found = own.find(name); found != own.end()) return found->second;
+  }
+  if (const auto found = shared.find(name); found != shared.end()) return found->second;
+  throw HarnessError("there is no input " + std::string(name) + " on rank " + std::to_string(rank));
+}
+
+Inputs make_inputs(const Plan& plan, int threads) {
+  Inputs inputs;
+  inputs.ranks.resize(static_cast<std::size_t>(plan.value.geometry.tp));
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role == Role::cache) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
+    if (tensor.role != Role::in) continue;
+    if (tensor.spec == nullptr || !tensor.spec->per_rank) {
+      inputs.shared[tensor.name] = make_tensor(plan, tensor, 0, threads);
+      continue;
+    }
+    for (std::int64_t rank = 0; rank < plan.value.geometry.tp; ++rank) {
+      inputs.ranks[static_cast<std::size_t>(rank)][tensor.name] = make_tensor(plan, tensor, rank, threads);
+    }
+  }
+  return inputs;
+}
+
+}  // namespace dcpcheck

@@ -1,0 +1,46 @@
+// The recipes by which inputs are filled (inputs.hpp lists them), parsed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dcpcheck {
+
+struct Recipe {
+  enum class Kind : std::uint8_t {
+    // of values: fill any float tensor
+    normal,
+    ladder,
+    large_mean,
+    signs,
+    zero,
+    constant,
+    critical,
+    saturating,
+    tiny,
+    mixed,
+    special,
+    nan,
+    weights,
+    around,
+    unit_circle,
+    // of the geometry: fill integer tensors
+    positions,
+    query_start_loc,
+    idx_mapping,
+    block_table,
+    slots,
+    group,
+  };
+  Kind kind = Kind::zero;
+  double number = 0;     // normal, constant, around
+  std::string argument;  // slots: the cache group; group: the field
+
+  bool of_geometry() const { return kind >= Kind::positions; }
+};
+
+// The recipe in `text`. Throws InputError that names the text and what is wrong with it.
+Recipe parse_recipe(std::string_view text);
+
+}  // namespace dcpcheck

@@ -1,0 +1,35 @@
+#include "harness/core/verdict.hpp"
+
+namespace dcpcheck {
+
+std::string_view name_of(Status status) {
+  switch (status) {
+    case Status::pass: return "pass";
+    case Status::fail: return "fail";
+    case Status::crash: return "crash";
+    case Status::hang: return "hang";
+    case Status::flaky: return "flaky";
+    case Status::skipped: return "skipped";
+    case Status::inconclusive: return "inconclusive";
+    case Status::not_run: return "not-run";
+  }
+  return "?";
+}
+
+std::string_view name_of(Reason reason) {
+  switch (reason) {
+    case Reason::none: return "none";
+    case Reason::unwritten: return "unwritten";
+    case Reason::stray_write: return "stray-write";
+    case Reason::guard: return "guard";
+    case Reason::input_changed: return "input-changed";
+    case Reason::inadmissible: return "inadmissible";
+    case Reason::uninitialised_read: return "uninitialised-read";
+    case Reason::race: return "race";
+    case Reason::launch_refused: return "launch-refused";
+    case Reason::nothing_compared: return "nothing-compared";
+  }
+  return "?";
+}
+
+}  // namespace dcpcheck

@@ -1,0 +1,307 @@
+// The CUDA backend: one stream, the arena moved through pinned memory, one launch per op and rank.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "harness/core/error.hpp"
+#include "harness/exec/backend.hpp"
+#include "harness/exec/views.hpp"
+
+namespace dcpcheck {
+namespace {
+
+[[noreturn]] void throw_cuda(const char* call, const std::string& why) { throw HarnessError(std::string(call) + ": " + why); }
+
+void check_cuda(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw_cuda(call, std::string(cudaGetErrorName(status)) + ", " + cudaGetErrorString(status));
+}
+
+#define DCPCHECK_CUDA_CALL(call) ::dcpcheck::check_cuda((call), #call)
+
+// The driver's virtual memory calls, found at run time, so that the program starts where there is no driver.
+struct Driver {
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free_address = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuGetErrorName) error_name = nullptr;
+
+  Driver() {
+    find("cuMemGetAllocationGranularity", granularity);
+    find("cuMemAddressReserve", reserve);
+    find("cuMemAddressFree", free_address);
+    find("cuMemCreate", create);
+    find("cuMemRelease", release);
+    find("cuMemMap", map);
+    find("cuMemUnmap", unmap);
+    find("cuMemSetAccess", set_access);
+    find("cuGetErrorName", error_name);
+  }
+
+  void check(CUresult status, const char* call) const {
+    if (status == CUDA_SUCCESS) return;
+    const char* text = nullptr;
+    if (error_name(status, &text) != CUDA_SUCCESS || !text) text = "unknown error";
+    throw_cuda(call, text);
+  }
+
+ private:
+  template <class Function>
+  static void find(const char* name, Function& function) {
+    void* address = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    DCPCHECK_CUDA_CALL(cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess) throw_cuda(name, "the driver does not have it");
+    function = reinterpret_cast<Function>(address);
+  }
+};
+
+// Device memory whose last byte is the last of its mapping; what follows is reserved and never mapped.
+class FlushMemory {
+ public:
+  FlushMemory(const Driver& driver, int device, std::int64_t bytes) : driver_(driver) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    std::size_t unit = 0;
+    driver.check(driver.granularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "cuMemGetAllocationGranularity");
+    mapped_ = (static_cast<std::size_t>(bytes) + unit - 1) / unit * unit;
+    reserved_ = mapped_ + unit;
+    driver.check(driver.reserve(&base_, reserved_, 0, 0, 0), "cuMemAddressReserve");
+    try {
+      CUmemGenericAllocationHandle handle{};
+      driver.check(driver.create(&handle, mapped_, &properties, 0), "cuMemCreate");
+      const CUresult status = driver.map(base_, mapped_, 0, handle, 0);
+      driver.check(driver.release(handle), "cuMemRelease");  // the mapping keeps the memory
+      driver.check(status, "cuMemMap");
+      is_mapped_ = true;
+      CUmemAccessDesc access{};
+      access.location = properties.location;
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      driver.check(driver.set_access(base_, mapped_, &access, 1), "cuMemSetAccess");
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  ~FlushMemory() { release(); }
+  FlushMemory(const FlushMemory&) = delete;
+  FlushMemory& operator=(const FlushMemory&) = delete;
+
+  std::size_t mapped() const { return mapped_; }
+  // Where `bytes` bytes start that end flush.
+  std::byte* flush(std::int64_t bytes) const {
+    return reinterpret_cast<std::byte*>(base_ + mapped_ - static_cast<std::size_t>(bytes));
+  }
+
+ private:
+  void release() {
+    // A destructor cannot throw; a driver that fails here has failed before, in a call that is checked.
+    if (is_mapped_) static_cast<void>(driver_.unmap(base_, mapped_));
+    if (base_) static_cast<void>(driver_.free_address(base_, reserved_));
+    base_ = 0;
+    is_mapped_ = false;
+  }
+
+  const Driver& driver_;
+  CUdeviceptr base_ = 0;
+  std::size_t mapped_ = 0, reserved_ = 0;
+  bool is_mapped_ = false;
+};
+
+// What every placement of a backend shares.
+struct Device {
+  int index = 0;
+  cudaStream_t stream = nullptr;
+  Driver driver;
+  std::multimap<std::size_t, std::unique_ptr<FlushMemory>> spare;  // by mapped size; making one takes long
+
+  std::unique_ptr<FlushMemory> take(std::int64_t bytes) {
+    auto found = spare.lower_bound(static_cast<std::size_t>(bytes));
+    if (found == spare.end() || found->first > 2 * static_cast<std::size_t>(bytes) + (std::size_t{4} << 20)) {
+      return std::make_unique<FlushMemory>(driver, index, std::max<std::int64_t>(bytes, 1));
+    }
+    auto memory = std::move(found->second);
+    spare.erase(found);
+    return memory;
+  }
+};
+
+class CudaPlacement : public Placement {
+ public:
+  CudaPlacement(Device& device, const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
+      : device_(device), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
+    try {
+      arena_base_ = allocate(arena.bytes);
+      for (const TensorPlan& tensor : plan.tensors) {
+        if (tensor.role != Role::in || lies_in_arena(tensor.name)) continue;
+        const Bytes& storage = inputs.get(tensor.name, rank);
+        const auto bytes = static_cast<std::int64_t>(storage.size());
+        std::byte* address = nullptr;
+        if (tensor.spec->bounded) {
+          flush_.push_back(device.take(bytes));
+          address = flush_.back()->flush(bytes);
+        } else {
+          address = allocate(bytes);
+        }
+        if (bytes > 0) {
+          DCPCHECK_CUDA_CALL(cudaMemcpyAsync(address, storage.data(), storage.size(), cudaMemcpyHostToDevice, device.stream));
+        }
+        addresses_[tensor.name] = address;
+      }
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  ~CudaPlacement() override { release(); }
+
+  LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
+    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(arena_base_, image.data(), image.size(), cudaMemcpyHostToDevice, device_.stream));
+    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses_), threads, device_.stream};
+    const LaunchError refused = plan_.value.graph ? run_graph(kernel, launch) : kernel.cuda(launch);
+    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(image.data(), arena_base_, image.size(), cudaMemcpyDeviceToHost, device_.stream));
+    DCPCHECK_CUDA_CALL(cudaStreamSynchronize(device_.stream));
+    return refused;
+  }
+
+  std::vector<std::string> changed_inputs() override {
+    std::vector<std::string> changed;
+    for (const auto& [name, address] : addresses_) {
+      const Bytes& storage = inputs_.get(name, rank_);
+      if (storage.empty()) continue;
+      Bytes now(storage.size());
+      DCPCHECK_CUDA_CALL(cudaMemcpyAsync(now.data(), address, now.size(), cudaMemcpyDeviceToHost, device_.stream));
+      DCPCHECK_CUDA_CALL(cudaStreamSynchronize(device_.stream));
+      if (std::memcmp(now.data(), storage.data(), now.size()) != 0) changed.push_back(name);
+    }
+    return changed;
+  }
+
+ private:
+  // The launch captured once and replayed, as an engine's CUDA graph does.
+  LaunchError run_graph(const Kernel& kernel, const Launch& launch) {
+    cudaGraph_t graph = nullptr;
+    DCPCHECK_CUDA_CALL(cudaStreamBeginCapture(device_.stream, cudaStreamCaptureModeThreadLocal));
+    LaunchError refused = kernel.cuda(launch);
+    const cudaError_t ended = cudaStreamEndCapture(device_.stream, &graph);
+    if (!refused.empty()) {
+      if (graph) DCPCHECK_CUDA_CALL(cudaGraphDestroy(graph));
+      return refused;
+    }
+    check_cuda(ended, "cudaStreamEndCapture");
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
+    DCPCHECK_CUDA_CALL(cudaGraphDestroy(graph));
+    check_cuda(made, "cudaGraphInstantiate");
+    const cudaError_t launched = cudaGraphLaunch(executable, device_.stream);
+    const cudaError_t finished = cudaStreamSynchronize(device_.stream);
+    DCPCHECK_CUDA_CALL(cudaGraphExecDestroy(executable));
+    check_cuda(launched, "cudaGraphLaunch");
+    check_cuda(finished, "cudaStreamSynchronize");
+    return refused;
+  }
+
+  std::byte* allocate(std::int64_t bytes) {
+    void* memory = nullptr;
+    DCPCHECK_CUDA_CALL(cudaMallocAsync(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), device_.stream));
+    pooled_.push_back(memory);
+    return static_cast<std::byte*>(memory);
+  }
+
+  void release() {
+    // Not checked: where these fail the device is lost, and the next checked call says so.
+    for (void* memory : pooled_) static_cast<void>(cudaFreeAsync(memory, device_.stream));
+    static_cast<void>(cudaStreamSynchronize(device_.stream));
+    for (auto& memory : flush_) {
+      const std::size_t mapped = memory->mapped();
+      device_.spare.emplace(mapped, std::move(memory));
+    }
+    pooled_.clear();
+    flush_.clear();
+  }
+
+  bool lies_in_arena(std::string_view name) const {
+    for (const ArenaBuffer& buffer : arena_.buffers) {
+      if (buffer.name == name) return true;
+    }
+    return false;
+  }
+
+  Device& device_;
+  const Plan& plan_;
+  const Inputs& inputs_;
+  std::int64_t rank_;
+  const ArenaLayout& arena_;
+  std::byte* arena_base_ = nullptr;
+  std::vector<void*> pooled_;
+  std::vector<std::unique_ptr<FlushMemory>> flush_;
+  std::map<std::string, std::byte*, std::less<>> addresses_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend() {
+    DCPCHECK_CUDA_CALL(cudaGetDevice(&device_.index));
+    cudaDeviceProp properties{};
+    DCPCHECK_CUDA_CALL(cudaGetDeviceProperties(&properties, device_.index));
+    description_ = properties.name;
+    DCPCHECK_CUDA_CALL(cudaStreamCreateWithFlags(&device_.stream, cudaStreamNonBlocking));
+    // Freed memory stays in the pool: cases follow one another, and each asks for much the same.
+    cudaMemPool_t pool = nullptr;
+    DCPCHECK_CUDA_CALL(cudaDeviceGetDefaultMemPool(&pool, device_.index));
+    std::uint64_t keep = UINT64_MAX;
+    DCPCHECK_CUDA_CALL(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  }
+  ~CudaBackend() override {
+    device_.spare.clear();
+    static_cast<void>(cudaStreamDestroy(device_.stream));
+  }
+
+  std::string name() const override { return "cuda"; }
+  std::string description() const override { return description_; }
+  bool can_run(const Kernel& kernel) const override { return static_cast<bool>(kernel.cuda); }
+  std::shared_ptr<std::byte> image_memory(std::int64_t bytes) override {
+    void* memory = nullptr;
+    DCPCHECK_CUDA_CALL(
+        cudaHostAlloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), cudaHostAllocDefault));
+    return {static_cast<std::byte*>(memory), [](std::byte* held) { static_cast<void>(cudaFreeHost(held)); }};
+  }
+  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
+                                   const ArenaLayout& arena) override {
+    return std::make_unique<CudaPlacement>(device_, plan, inputs, rank, arena);
+  }
+
+ private:
+  Device device_;
+  std::string description_;
+};
+
+}  // namespace
+
+bool cuda_available(std::string* why_not) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return true;
+  if (why_not)
+    *why_not = status == cudaSuccess ? "this machine has no CUDA device"
+                                     : std::string("no CUDA device: ") + cudaGetErrorString(status);
+  return false;
+}
+
+std::unique_ptr<Backend> make_cuda_backend() {
+  std::string why;
+  if (!cuda_available(&why)) throw InputError("--backend cuda: " + why);
+  return std::make_unique<CudaBackend>();
+}
+
+}  // namespace dcpcheck

@@ -1,0 +1,44 @@
+// Looks at one buffer of one rank after both runs: what was written, what was not, what should not have been, and
+// whether the values are admissible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "harness/core/verdict.hpp"
+#include "harness/memory/arena.hpp"
+#include "harness/memory/write_set.hpp"
+#include "harness/oracle/judge.hpp"
+
+namespace dcpcheck {
+
+// The arena images of a launch. Each is a whole arena; again_a is a second run on poison A, null where there was none.
+struct Images {
+  const std::byte* before_a = nullptr;
+  const std::byte* before_b = nullptr;
+  const std::byte* after_a = nullptr;
+  const std::byte* after_b = nullptr;
+  const std::byte* again_a = nullptr;
+};
+
+struct BufferFindings {
+  std::vector<Violation> violations;  // one a reason
+  std::int64_t must_write = 0, written = 0, compared = 0, guarded = 0;
+  WorstError worst;
+  bool runs_differ = false;  // a written element differs between the runs: a second run on A tells why
+};
+
+// `tensor` is an output or a cache of the plan, `spans` its write set on `rank`.
+BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLayout& arena, const std::vector<Span>& spans,
+                       const Expected& expected, const Inputs& inputs, std::int64_t rank, const Images& images, int threads);
+
+// How the elements of `dtype` are compared under the case's contract.
+Comparison comparison_of(const Case& value, DType dtype);
+
+// The digest of a buffer after run A: its name, dtype and shape, where it must be written, and the bytes that were
+// written there, NaNs made one. Strides and block padding are not in it.
+std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, const std::vector<Span>& spans,
+                          const Images& images);
+
+}  // namespace dcpcheck

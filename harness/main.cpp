@@ -1,0 +1,115 @@
+// Puts the parts together, runs the verb, and turns how it ended into an exit code.
+#include <unistd.h>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/builtin.hpp"
+#include "harness/adapters/selftest.hpp"
+#include "harness/commands/cli.hpp"
+#include "harness/commands/context.hpp"
+#include "harness/commands/options.hpp"
+#include "harness/commands/signals.hpp"
+#include "harness/core/error.hpp"
+#include "harness/report/text.hpp"
+#include "reference/builtin_ops.hpp"
+
+namespace dcpcheck {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kHarnessFailed = 99;
+
+bool wants_colour(int descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && (no_colour == nullptr || *no_colour == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+Context make_context(const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
+  Context context;
+  context.tool = tool_info();
+  context.command = words;
+  context.command.insert(context.command.begin(), "dcpcheck");
+  const auto ops = builtin_ops();
+  for (const auto& [name, builtin] : ops) {
+    context.ops.emplace(name, builtin.op);
+    context.references.emplace(name, builtin.reference);
+  }
+  context.kernels = builtin_kernels();
+  context.corpus = embedded_corpus();
+  context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };
+  context.interrupted = &interrupted;
+  context.out = &std::cout;
+  context.err = &std::cerr;
+  context.colour_out = wants_colour(STDOUT_FILENO);
+  context.colour_err = wants_colour(STDERR_FILENO);
+  context.progress = ::isatty(STDERR_FILENO) == 1;
+  return context;
+}
+
+int run(const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
+  const ToolInfo tool = tool_info();
+  const std::vector<Verb> verbs = all_verbs();
+  const CommandLine line = parse_command_line(words, verbs, tool.version + " (" + tool.revision + ")");
+  if (line.verb == nullptr) {
+    std::cout << line.answer;
+    return 0;
+  }
+  Context context = make_context(words, interrupted);
+  return line.verb->run(line.arguments, context);
+}
+
+// One sentence for each line of `what`.
+void complain(const std::string& what) {
+  for (std::size_t at = 0; at < what.size();) {
+    const std::size_t end = std::min(what.find('\n', at), what.size());
+    std::cerr << "dcpcheck: " << text::printable(what.substr(at, end - at)) << "\n";
+    at = end + 1;
+  }
+}
+
+int guarded(const std::vector<std::string>& words, const std::atomic<int>& interrupted, int& signal) {
+  try {
+    const int code = run(words, interrupted);
+    flush_or_throw(std::cout, "stdout");
+    return code;
+  } catch (const InputError& error) {
+    complain(error.what());
+    return kBadInput;
+  } catch (const Interrupted& stop) {
+    signal = stop.signal;
+    complain(std::string("stopped by ") + (stop.signal == SIGINT ? "SIGINT" : "SIGTERM") + ": no report was written");
+    return kHarnessFailed;
+  } catch (const std::bad_alloc&) {
+    complain("the machine has not enough memory for this: --memory with a smaller size refuses such cases beforehand");
+    return kHarnessFailed;
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kHarnessFailed;
+  }
+}
+
+}  // namespace
+}  // namespace dcpcheck
+
+int main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  std::atomic<int> interrupted{0};
+  int signal = 0;
+  int code = 0;
+  {
+    const dcpcheck::SignalWatch watch(interrupted);
+    code = dcpcheck::guarded({argv + (argc > 0 ? 1 : 0), argv + argc}, interrupted, signal);
+  }
+  if (signal != 0) {
+    std::cout.flush();
+    dcpcheck::die_by(signal);
+  }
+  return code;
+}

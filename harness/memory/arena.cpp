@@ -1,0 +1,143 @@
+#include "harness/memory/arena.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "harness/core/error.hpp"
+
+namespace dcpcheck {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;  // as cudaMalloc gives
+constexpr std::int64_t kLeastGuard = 4096;
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::uint16_t poison_word(std::uint16_t key, Poison poison) {
+  const auto word = static_cast<std::uint16_t>(0x7F80 | key);
+  return poison == Poison::A ? word : static_cast<std::uint16_t>(~word);
+}
+
+void fill_words(std::byte* at, std::int64_t bytes, std::uint16_t word) {
+  // By doubling: memcpy of what is already there runs at the speed of memory.
+  if (bytes <= 0) return;
+  std::byte pattern[2];
+  std::memcpy(pattern, &word, 2);
+  at[0] = pattern[0];
+  if (bytes > 1) at[1] = pattern[1];
+  for (std::int64_t done = 2; done < bytes;) {
+    const std::int64_t more = std::min<std::int64_t>({done, bytes - done, 1 << 16});
+    std::memcpy(at + done, at, static_cast<std::size_t>(more));
+    done += more;
+  }
+}
+
+}  // namespace
+
+const ArenaBuffer& ArenaLayout::buffer(std::string_view name) const {
+  const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const ArenaBuffer& b) { return b.name == name; });
+  if (found == buffers.end()) throw HarnessError("the arena has no buffer " + std::string(name));
+  return *found;
+}
+
+ArenaLayout arena_layout(const Plan& plan) {
+  ArenaLayout arena;
+  // A wild write is one record or one block off, as a rule: a guard is as wide as the widest cache block of the launch.
+  std::int64_t guard = kLeastGuard;
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role == Role::cache) guard = std::max(guard, tensor.cache.block_stride);
+  }
+  guard = aligned(guard);
+  std::int64_t at = 0;
+  const auto add = [&](const std::string& name, std::int64_t bytes, bool holds_input) {
+    ArenaBuffer buffer;
+    buffer.name = name;
+    buffer.offset = at + guard;
+    buffer.bytes = bytes;
+    buffer.before = guard;
+    buffer.after = aligned(bytes) - bytes + guard;
+    buffer.key = static_cast<std::uint16_t>(1 + arena.buffers.size() % 127);
+    buffer.holds_input = holds_input;
+    at = buffer.offset + bytes + buffer.after;
+    arena.buffers.push_back(std::move(buffer));
+  };
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role == Role::in) continue;
+    add(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of, tensor.bytes(), !tensor.in_place_of.empty());
+  }
+  arena.bytes = at;
+  return arena;
+}
+
+void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan& plan, const Inputs& inputs, std::int64_t rank,
+                Poison poison) {
+  for (const ArenaBuffer& buffer : arena.buffers) {
+    fill_words(image.data() + buffer.offset - buffer.before, buffer.before + buffer.bytes + buffer.after,
+               poison_word(buffer.key, poison));
+    if (buffer.holds_input) {
+      const Bytes& input = inputs.get(buffer.name, rank);
+      std::memcpy(image.data() + buffer.offset, input.data(), input.size());
+    }
+  }
+  for (const auto& [name, ranks] : inputs.prefix) {
+    const TensorPlan* tensor = plan.find(name);
+    if (!tensor) continue;
+    std::byte* base = image.data() + arena.buffer(name).offset;
+    for (const auto& [slot, record] : ranks.at(static_cast<std::size_t>(rank))) {
+      std::int64_t from = 0;
+      for (const FieldPlan& field : tensor->cache.fields) {
+        std::memcpy(base + tensor->cache.address(slot, field), record.data() + from, static_cast<std::size_t>(field.bytes()));
+        from += field.bytes();
+      }
+    }
+  }
+}
+
+HostMemory::HostMemory(std::int64_t bytes, bool flush) : bytes_(bytes) {
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  const std::int64_t body = (std::max<std::int64_t>(bytes, 1) + page - 1) / page * page;
+  mapped_ = body + (flush ? page : 0);
+  void* mapping =
+      ::mmap(nullptr, static_cast<std::size_t>(mapped_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) throw_errno("mmap of " + std::to_string(mapped_) + " bytes");
+  mapping_ = static_cast<std::byte*>(mapping);
+  data_ = mapping_;
+  if (flush) {
+    if (::mprotect(mapping_ + body, static_cast<std::size_t>(page), PROT_NONE) != 0) {
+      release();
+      throw_errno("mprotect of a guard page");
+    }
+    data_ = mapping_ + body - bytes;
+  }
+}
+
+HostMemory::~HostMemory() { release(); }
+
+HostMemory::HostMemory(HostMemory&& other) noexcept
+    : mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
+  if (this != &other) {
+    release();
+    mapping_ = std::exchange(other.mapping_, nullptr);
+    mapped_ = std::exchange(other.mapped_, 0);
+    data_ = std::exchange(other.data_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+void HostMemory::release() {
+  // munmap of a mapping that mmap gave cannot fail; a destructor could not say so anyhow.
+  if (mapping_) ::munmap(mapping_, static_cast<std::size_t>(mapped_));
+  mapping_ = nullptr;
+}
+
+}  // namespace dcpcheck

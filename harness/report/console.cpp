@@ -1,0 +1,232 @@
+#include "harness/report/console.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "harness/report/findings.hpp"
+#include "harness/report/text.hpp"
+
+namespace dcpcheck {
+namespace {
+
+constexpr int kColumns = 80;
+constexpr std::string_view kNothing = "-";
+
+// A cell or a line in a colour of its meaning, where colours are wanted.
+class Painter {
+ public:
+  explicit Painter(ConsoleStyle style) : style_(style) {}
+  std::string good(const std::string& text) const { return paint(text, "32"); }
+  std::string bad(const std::string& text) const { return paint(text, "31"); }
+  std::string weak(const std::string& text) const { return paint(text, "2"); }
+  std::string strong(const std::string& text) const { return paint(text, "1"); }
+
+ private:
+  std::string paint(const std::string& text, const char* code) const {
+    return style_.colour ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+  }
+  ConsoleStyle style_;
+};
+
+std::string short_hash(const std::string& digest) { return digest.empty() ? std::string(kNothing) : digest.substr(0, 8); }
+
+std::string kernel_label(const Result& result) { return result.fault.empty() ? "fixed" : text::printable(result.fault); }
+
+std::string name_label(const Result& result) {
+  return text::printable(result.name.empty() ? result.case_reference : result.name);
+}
+
+// Cells of fixed width, one space between them; trailing spaces are dropped.
+std::string row(const std::vector<std::pair<std::string, int>>& cells) {
+  std::string line;
+  for (const auto& [cell, columns] : cells) line += (line.empty() ? "" : " ") + text::fit(cell, columns);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+std::string mark(bool as_expected, bool skipped = false) { return as_expected ? "ok" : skipped ? "--" : "!!"; }
+
+// Colours a whole line by whether it is as expected, and whether there is anything to see in it.
+std::string line_of(const Painter& paint, const std::string& line, bool as_expected) {
+  return (as_expected ? line : paint.bad(line)) + "\n";
+}
+
+// One line of the paired table.
+struct Pair {
+  std::string scenario, kernel, fault, backend;
+  const Result* dcp1 = nullptr;
+  const Result* dcp4 = nullptr;
+  const Relation* relation = nullptr;
+};
+
+bool comes_in_pairs(const Report& report) {
+  const auto paired = [](const Result& result) {
+    const std::int64_t world_size = scenario_of(result.name).world_size;
+    return world_size == 1 || world_size == 4;
+  };
+  return report.results.size() > 1 && std::all_of(report.results.begin(), report.results.end(), paired);
+}
+
+std::vector<Pair> pairs_of(const Report& report) {
+  std::vector<Pair> pairs;
+  for (const Result& result : report.results) {
+    const ScenarioName name = scenario_of(result.name);
+    const auto same = [&](const Pair& pair) {
+      return pair.scenario == name.scenario && pair.kernel == result.kernel && pair.backend == result.backend;
+    };
+    auto found = std::find_if(pairs.begin(), pairs.end(), same);
+    if (found == pairs.end())
+      found = pairs.insert(pairs.end(), Pair{name.scenario, result.kernel, result.fault, result.backend, {}, {}, {}});
+    (name.world_size == 1 ? found->dcp1 : found->dcp4) = &result;
+  }
+  for (Pair& pair : pairs) {
+    for (const Relation& relation : report.relations) {
+      if (relation.scenario == pair.scenario && relation.fault == pair.fault && relation.backend == pair.backend)
+        pair.relation = &relation;
+    }
+  }
+  return pairs;
+}
+
+// "1a2b3c4d = 1a2b3c4d", or "≠" and the first rank's that differs.
+std::string relation_cell(const Relation* relation) {
+  if (relation == nullptr) return std::string(kNothing);
+  std::string other = relation->dcp1;
+  for (const std::string& digest : relation->dcp4) {
+    if (digest == relation->dcp1) continue;
+    other = digest;
+    break;
+  }
+  return short_hash(relation->dcp1) + (relation->equal ? " = " : " ≠ ") + short_hash(other);
+}
+
+std::string status_cell(const Result* result) {
+  return std::string(result == nullptr ? kNothing : name_of(result->verdict.status));
+}
+
+std::string paired_table(const Report& report, const Painter& paint) {
+  const auto cells = [](std::string a, std::string b, std::string c, std::string d, std::string e, std::string f) {
+    return row({{std::move(a), 15},
+                {std::move(b), 15},
+                {std::move(c), 12},
+                {std::move(d), 12},
+                {std::move(e), 19},
+                {std::move(f), 2}});
+  };
+  std::string table = paint.strong(cells("Scenario", "Kernel", "DCP1", "DCP4", "K rows: DCP1, DCP4", "")) + "\n";
+  for (const Pair& pair : pairs_of(report)) {
+    const bool good = (pair.dcp1 == nullptr || pair.dcp1->as_expected) && (pair.dcp4 == nullptr || pair.dcp4->as_expected) &&
+                      (pair.relation == nullptr || pair.relation->as_expected());
+    table += line_of(paint,
+                     cells(text::printable(pair.scenario), pair.fault.empty() ? "fixed" : text::printable(pair.fault),
+                           status_cell(pair.dcp1), status_cell(pair.dcp4), relation_cell(pair.relation), mark(good)),
+                     good);
+  }
+  return table;
+}
+
+// "0.43", ">999" or "-": the worst error as a fraction of its bound.
+std::string fraction_cell(const Verdict& verdict) {
+  if (verdict.worst.buffer.empty()) return std::string(kNothing);
+  if (!(verdict.worst.fraction < 1000)) return ">999";
+  const auto hundredths = static_cast<std::int64_t>(verdict.worst.fraction * 100 + 0.5);
+  const std::string digits = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + (digits.size() == 1 ? "0" : "") + digits;
+}
+
+std::string plain_table(const Report& report, const Painter& paint) {
+  const auto cells = [](std::string a, std::string b, std::string c, std::string d, std::string e, std::string f) {
+    return row(
+        {{std::move(a), 32}, {std::move(b), 15}, {std::move(c), 12}, {std::move(d), 8}, {std::move(e), 6}, {std::move(f), 2}});
+  };
+  std::string table = paint.strong(cells("Case", "Kernel", "Status", "Digest", "Worst", "")) + "\n";
+  for (const Result& result : report.results) {
+    const bool skipped = result.verdict.status == Status::skipped;
+    table += line_of(paint,
+                     cells(name_label(result), kernel_label(result), std::string(name_of(result.verdict.status)),
+                           short_hash(result.all_digest), fraction_cell(result.verdict), mark(result.as_expected, skipped)),
+                     result.as_expected || skipped);
+  }
+  return table;
+}
+
+std::string expectation_in_words(const Expectation& expected) {
+  std::string line(name_of(expected.status));
+  if (expected.reasons) line += " (" + text::list(*expected.reasons) + ")";
+  if (expected.buffers) line += " in " + (expected.buffers->empty() ? "no buffer" : text::list(*expected.buffers));
+  return line;
+}
+
+// What a person needs to know of a result that is broken or a surprise; empty for a plain pass.
+std::string paragraph(const Result& result, const Painter& paint) {
+  const Verdict& verdict = result.verdict;
+  if (verdict.status == Status::pass && result.as_expected) return {};
+  std::string head = name_label(result) + ", " + result.op + " " + kernel_label(result) + ", " + result.backend + ": " +
+                     std::string(name_of(verdict.status));
+  if (verdict.reason != Reason::none) head += " (" + std::string(name_of(verdict.reason)) + ")";
+  head += result.as_expected ? ", as expected" : ", expected " + expectation_in_words(result.expected);
+  head = text::wrap(head, kColumns, 2);
+  head.pop_back();
+  std::string body;
+  for (const std::string& sentence : describe_violations(result))
+    body += text::wrap("  " + text::printable(sentence), kColumns, 4);
+  if (!verdict.detail.empty()) body += text::wrap("  " + text::printable(verdict.detail), kColumns, 4);
+  if (!result.cause.empty()) body += text::wrap("  " + text::printable(result.cause), kColumns, 4);
+  return "\n" + (result.as_expected ? paint.strong(head) : paint.bad(head)) + "\n" + body;
+}
+
+std::string relation_sentence(const Relation& relation) {
+  const std::string kernel = relation.fault.empty() ? "fixed" : relation.fault;
+  return relation.scenario + ", " + kernel + ", " + relation.backend + ": " + relation.quantity + " under DCP4 " +
+         (relation.equal ? "equal" : "differ from") + " those under DCP1, and should " +
+         (relation.expected_equal ? "" : "not ") + "be equal";
+}
+
+std::string count_line(const Report& report, const Painter& paint) {
+  const Summary summary = summarise(report);
+  std::string line = text::count(summary.total, "result") + ": ";
+  bool first = true;
+  for (const Status status : kStatuses) {
+    if (summary.counts.at(status) == 0) continue;
+    line += (first ? "" : ", ") + std::to_string(summary.counts.at(status)) + " " + std::string(name_of(status));
+    first = false;
+  }
+  if (first) line += "none";
+  line += "; " + std::to_string(summary.as_expected) + " as expected";
+  const auto wrong = std::count_if(report.relations.begin(), report.relations.end(),
+                                   [](const Relation& relation) { return !relation.as_expected(); });
+  if (!report.relations.empty())
+    line += "; " + std::to_string(static_cast<std::int64_t>(report.relations.size()) - wrong) + " of " +
+            text::count(static_cast<std::int64_t>(report.relations.size()), "relation") + " as expected";
+  line = text::wrap(line, kColumns);
+  line.pop_back();
+  return "\n" + (summary.ok ? paint.good(line) : paint.bad(line)) + "\n";
+}
+
+}  // namespace
+
+ScenarioName scenario_of(const std::string& name) {
+  const std::size_t at = name.rfind("-dcp");
+  ScenarioName parts{name, 0};
+  if (at == std::string::npos) return parts;
+  const char* begin = name.data() + at + 4;
+  const char* end = name.data() + name.size();
+  std::int64_t world_size = 0;
+  const auto [stop, error] = std::from_chars(begin, end, world_size);
+  if (error == std::errc{} && stop == end && world_size > 0) parts = {name.substr(0, at), world_size};
+  return parts;
+}
+
+std::string render_console(const Report& report, ConsoleStyle style) {
+  const Painter paint(style);
+  std::string page = comes_in_pairs(report) ? paired_table(report, paint) : plain_table(report, paint);
+  for (const Result& result : report.results) page += paragraph(result, paint);
+  for (const Relation& relation : report.relations)
+    if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_sentence(relation)), kColumns, 2);
+  return page + count_line(report, paint);
+}
+
+}  // namespace dcpcheck

@@ -1,0 +1,138 @@
+#include "harness/report/json_report.hpp"
+
+#include <string>
+#include <utility>
+
+namespace dcpcheck {
+namespace {
+
+using json::Array;
+using json::Object;
+using json::Value;
+
+Value text_or_null(const std::string& text) { return text.empty() ? Value() : Value(text); }
+
+Value text_or_null(const std::optional<std::string>& text) { return text ? Value(*text) : Value(); }
+
+Array numbers(const std::vector<std::int64_t>& values) { return Array(values.begin(), values.end()); }
+
+Array texts(const std::vector<std::string>& values) { return Array(values.begin(), values.end()); }
+
+Value hex_or_null(const std::optional<std::uint64_t>& seed) {
+  if (!seed) return {};
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (int i = 0; i < 16; ++i) text[static_cast<std::size_t>(i)] = digits[(*seed >> (60 - 4 * i)) & 15];
+  return text;
+}
+
+Value element(const Element& value) {
+  Object object{{"index", numbers(value.index)}};
+  if (!value.field.empty()) object.emplace_back("field", value.field);
+  object.emplace_back("got", value.got);
+  object.emplace_back("admissible", value.admissible);
+  return object;
+}
+
+Value violation(const Violation& value) {
+  Array tokens, first;
+  for (const auto& [begin, end] : value.tokens) tokens.emplace_back(Array{begin, end});
+  for (const Element& wrong : value.first) first.push_back(element(wrong));
+  return Object{{"reason", name_of(value.reason)}, {"buffer", value.buffer},         {"rank", value.rank},
+                {"tokens", std::move(tokens)},     {"token_rows", value.token_rows}, {"count", value.count},
+                {"first", std::move(first)}};
+}
+
+Value worst_error(const Verdict& verdict) {
+  if (verdict.worst.buffer.empty()) return {};
+  return Object{{"fraction", verdict.worst.fraction},
+                {"buffer", verdict.worst.buffer},
+                {"rank", verdict.worst.rank},
+                {"index", numbers(verdict.worst.index)}};
+}
+
+Value expectation(const Expectation& value) {
+  Object object{{"status", name_of(value.status)}};
+  if (value.reasons) object.emplace_back("reasons", texts(*value.reasons));
+  if (value.buffers) object.emplace_back("buffers", texts(*value.buffers));
+  return object;
+}
+
+Value result(const Result& value) {
+  const Verdict& verdict = value.verdict;
+  Object outputs;
+  for (const auto& [name, digest] : value.output_digests) outputs.emplace_back(name, digest);
+  Array violations;
+  for (const Violation& one : verdict.violations) violations.push_back(violation(one));
+  return Object{{"case", value.case_reference},
+                {"id", value.id},
+                {"name", value.name},
+                {"op", value.op},
+                {"kernel", value.kernel},
+                {"fault", text_or_null(value.fault)},
+                {"backend", value.backend},
+                {"world_size", value.world_size},
+                {"status", name_of(verdict.status)},
+                {"reason", name_of(verdict.reason)},
+                {"detail", verdict.detail.empty() ? value.cause : verdict.detail},
+                {"expected", expectation(value.expected)},
+                {"as_expected", value.as_expected},
+                {"digests", Object{{"inputs", text_or_null(value.inputs_digest)},
+                                   {"all", text_or_null(value.all_digest)},
+                                   {"outputs", std::move(outputs)}}},
+                {"compared", verdict.compared},
+                {"must_write", verdict.must_write},
+                {"written", verdict.written},
+                {"guarded", verdict.guarded},
+                {"worst_error", worst_error(verdict)},
+                {"violations", std::move(violations)},
+                {"seconds", value.seconds},
+                {"replay", value.replay}};
+}
+
+Value relation(const Relation& value) {
+  return Object{{"scenario", value.scenario},
+                {"quantity", value.quantity},
+                {"fault", text_or_null(value.fault)},
+                {"backend", value.backend},
+                {"dcp1", value.dcp1},
+                {"dcp4", texts(value.dcp4)},
+                {"equal", value.equal},
+                {"expected_equal", value.expected_equal}};
+}
+
+Value summary(const Report& report) {
+  const Summary value = summarise(report);
+  Object object;
+  for (const Status status : kStatuses) object.emplace_back(std::string(name_of(status)), value.counts.at(status));
+  object.emplace_back("total", value.total);
+  object.emplace_back("as_expected", value.as_expected);
+  object.emplace_back("ok", value.ok);
+  return object;
+}
+
+}  // namespace
+
+json::Value to_json(const ToolInfo& tool) { return Object{{"version", tool.version}, {"revision", tool.revision}}; }
+
+json::Value to_json(const Machine& machine) {
+  return Object{{"os", machine.os},
+                {"cpu", machine.cpu},
+                {"threads", machine.threads},
+                {"compiler", machine.compiler},
+                {"cuda", text_or_null(machine.cuda)},
+                {"driver", text_or_null(machine.driver)},
+                {"device", text_or_null(machine.device)}};
+}
+
+json::Value report_to_json(const Report& report) {
+  Array results, relations;
+  for (const Result& one : report.results) results.push_back(result(one));
+  for (const Relation& one : report.relations) relations.push_back(relation(one));
+  return Object{{"schema", "dcpcheck.report/1"},          {"tool", to_json(report.tool)},
+                {"environment", to_json(report.machine)}, {"command", texts(report.command)},
+                {"seed", hex_or_null(report.seed)},       {"results", std::move(results)},
+                {"relations", std::move(relations)},      {"summary", summary(report)}};
+}
+
+}  // namespace dcpcheck

@@ -1,0 +1,111 @@
+// A hand-made report with something of everything, for the tests of all formats.
+#pragma once
+
+#include "harness/report/report.hpp"
+
+namespace dcpcheck {
+
+// A digest of 64 hex digits that starts with `start`.
+inline std::string sample_digest(const std::string& start) { return start + std::string(64 - start.size(), '0'); }
+
+inline Result sample_result(const std::string& name, const std::string& fault, std::int64_t world_size) {
+  Result result;
+  result.case_reference = "repro:" + name;
+  result.id = "0123456789abcdef";
+  result.name = name;
+  result.op = "fused_norm_rope";
+  result.kernel = "builtin:fused_norm_rope" + (fault.empty() ? "" : "@" + fault);
+  result.fault = fault;
+  result.backend = "host";
+  result.world_size = world_size;
+  result.token_rows = 512;
+  result.as_expected = true;
+  result.verdict.status = Status::pass;
+  result.verdict.compared = 1000;
+  result.verdict.must_write = result.verdict.written = 2000;
+  result.verdict.guarded = 3000;
+  result.verdict.worst = {0.4375, "mla_cache", 1, {3, 17, 5}};
+  result.inputs_digest = sample_digest("1111aaaa");
+  result.all_digest = sample_digest("2222bbbb");
+  result.output_digests = {{"rank0/kv_c_out", sample_digest("3333cccc")}, {"rank1/kv_c_out", sample_digest("3333cccc")}};
+  result.seconds = 0.25;
+  result.replay = "dcpcheck run --backend host --kernel " + result.kernel + " --seed 00000000000d67b3 repro:" + name;
+  return result;
+}
+
+inline Report sample_report() {
+  Report report;
+  report.tool = {"0.1.0", "0123456789ab"};
+  report.machine = {"Debian GNU/Linux 12", "A CPU", 2, "g++ 12.2.0", {}, {}, {}};
+  report.command = {"dcpcheck", "repro", "--json", "-"};
+  report.results = {sample_result("512-dcp1", "", 1), sample_result("512-dcp4", "", 4),
+                    sample_result("512-dcp1", "k_gated", 1)};
+
+  Result gated = sample_result("512-dcp4", "k_gated", 4);
+  gated.expected = {Status::fail, {{"unwritten"}}, {{"kv_c_out", "k_pe_out"}}};
+  gated.verdict.status = Status::fail;
+  gated.verdict.reason = Reason::unwritten;
+  gated.verdict.written = 1250;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    Violation violation{Reason::unwritten, "kv_c_out", rank, {}, 384, 384 * 1024, {{{rank == 0, 0}, "", "0x7F81", "written"}}};
+    for (std::int64_t row = 0; row < 512; row += 4) {
+      if (rank != 0) violation.tokens.emplace_back(row, row + rank - 1);
+      if (rank != 3) violation.tokens.emplace_back(row + rank + 1, row + 3);
+    }
+    violation.tokens.resize(4);  // the sample need not have all of them
+    gated.verdict.violations.push_back(violation);
+    violation.buffer = "k_pe_out";
+    violation.count = 384 * 128;
+    gated.verdict.violations.push_back(violation);
+  }
+  gated.cause = "Cause: a sentence that the commands add.";
+  report.results.push_back(gated);
+
+  Result stray = sample_result("512-dcp4", "cache_unguarded", 4);
+  stray.verdict.status = Status::fail;
+  stray.verdict.reason = Reason::guard;
+  stray.as_expected = false;
+  stray.verdict.violations = {
+      {Reason::guard, "mla_cache", 1, {}, 0, 656, {{{-656}, "", "0x3C", "untouched"}}},
+      {Reason::inadmissible, "mla_cache", 2, {{4, 5}, {9, 9}}, 3, 17, {{{0, 4, 2}, "k_pe", "0x3F81 (1.0078)", "0x3F80 (1)"}}}};
+  report.results.push_back(stray);
+
+  report.relations = {{"512", "k_rows", "", "host", sample_digest("aaaa1111"),
+                       std::vector<std::string>(4, sample_digest("aaaa1111")), true, true},
+                      {"512",
+                       "k_rows",
+                       "k_gated",
+                       "host",
+                       sample_digest("aaaa1111"),
+                       {sample_digest("b0"), sample_digest("b1"), sample_digest("b2"), sample_digest("b3")},
+                       false,
+                       false}};
+  return report;
+}
+
+// The same with a list of cases that are no pairs, and a seed.
+inline Report sample_list() {
+  Report report = sample_report();
+  report.seed = 0xd67b3;
+  Result refused = sample_result("fnr-grid-past-the-limit", "", 1);
+  refused.case_reference = "corpora/edge/fnr-grid-past-the-limit.json";
+  refused.verdict = {};
+  refused.verdict.status = Status::fail;
+  refused.verdict.reason = Reason::launch_refused;
+  refused.verdict.detail = "the grid has 65536 blocks on y, and CUDA takes 65535";
+  refused.as_expected = false;
+  Result skipped = sample_result("fnr-other", "", 1);
+  skipped.verdict = {};
+  skipped.verdict.status = Status::skipped;
+  skipped.verdict.detail = "no kernel that was asked for is one of fused_norm_rope";
+  skipped.as_expected = false;
+  skipped.kernel.clear();
+  skipped.inputs_digest.clear();
+  skipped.all_digest.clear();
+  skipped.output_digests.clear();
+  report.results = {report.results[3], refused, skipped};
+  report.relations.clear();
+  return report;
+}
+
+}  // namespace dcpcheck

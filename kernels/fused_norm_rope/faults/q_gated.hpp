@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/fused_norm_rope/fused_norm_rope.cuh"
+
+namespace kernels::fused_norm_rope::faults {
+
+struct q_gated : Fixed {
+  static constexpr const char* name = "q_gated";
+  static constexpr const char* doc =
+      "Leaves before the norms where the MLA slot is negative: q_c_out, kv_c_out and k_pe_out stay unwritten on ranks that do "
+      "not own the row (vLLM 50095).";
+
+  static DCPCHECK_HD bool row_is_worked(std::int64_t slot) { return slot >= 0; }
+};
+
+}  // namespace kernels::fused_norm_rope::faults

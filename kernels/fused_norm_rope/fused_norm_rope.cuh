@@ -1,0 +1,431 @@
+// fused_norm_rope: RMSNorm of q_c and kv_c, RoPE of k_pe, LayerNorm and RoPE of the indexer's key, and their insertion
+// into the paged caches of one rank. One block a token and role.
+//
+// Cache ownership and materialisation of K are two guards: a negative slot keeps a row out of this rank's caches, and
+// out of nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/block.cuh"
+#include "kernels/math.cuh"
+
+namespace kernels::fused_norm_rope {
+
+// How the MLA cache keeps a record.
+enum class MlaLayout : std::uint8_t {
+  bf16,        // kv_c | k_pe
+  fp8,         // the same in e4m3, both divided by mla_scale
+  fp8_ds_mla,  // 656 bytes: kv_c in 512 e4m3, 4 tiles of 128 | the tiles' fp32 scales | k_pe in 64 bf16
+};
+
+// How a tile of fp8_ds_mla gets its scale from its largest magnitude.
+enum class TileScale : std::uint8_t {
+  fp32_div,  // max(amax / 448, FLT_MIN)
+  fp32_mul,  // max(amax * fl(1 / 448), FLT_MIN)
+  pow2,      // 2^ceil(log2(max(amax / 448, 1e-4)))
+};
+
+inline constexpr std::int64_t kTile = 128;
+
+// The rows of a matrix: row r starts at data + r * stride. Elements are bf16 codes.
+struct Rows {
+  const std::uint16_t* data = nullptr;
+  std::int64_t stride = 0;
+};
+struct OutRows {
+  std::uint16_t* data = nullptr;  // nullptr: not asked for
+  std::int64_t stride = 0;
+};
+
+// A rope table: a row a position, cos | sin.
+struct RopeTable {
+  const void* data = nullptr;
+  std::int64_t width = 0;  // elements of a row, twice the pairs; 0: nothing is rotated
+  std::int64_t rows = 0;
+  bool bf16 = false;         // its elements: bf16, else fp32
+  bool interleaved = false;  // pairs (2i, 2i + 1), else (i, i + half)
+};
+
+// A paged cache: block = slot / block_size at block * block_stride bytes from data, row = slot % block_size.
+struct Cache {
+  std::byte* data = nullptr;                   // nullptr: absent
+  const std::int64_t* slot_mapping = nullptr;  // [tokens]; nullptr: nothing is written
+  std::int64_t block_size = 1;
+  std::int64_t block_stride = 0;
+};
+
+// A launch's parameters. Strides count elements unless they say bytes.
+struct Args {
+  std::int64_t tokens = 0;                  // rows of the launch, padding counted in
+  const std::int64_t* positions = nullptr;  // [tokens]
+
+  Rows q_c;
+  const std::uint16_t* q_weight = nullptr;  // bf16
+  OutRows q_c_out;
+  std::int64_t q_width = 0;
+  float q_eps = 0;
+
+  // kv_c_out and k_pe_out may lie on kv_c and k_pe, row by row.
+  Rows kv_c;
+  const std::uint16_t* kv_weight = nullptr;  // bf16
+  OutRows kv_c_out;
+  std::int64_t kv_width = 0;
+  float kv_eps = 0;
+  Rows k_pe;
+  OutRows k_pe_out;
+  RopeTable rope;
+
+  Cache mla;
+  MlaLayout mla_layout = MlaLayout::bf16;
+  std::int64_t mla_record = 0;       // bytes of a record
+  const float* mla_scale = nullptr;  // fp8: on the device
+  TileScale tile_scale = TileScale::fp32_div;
+
+  bool has_indexer = false;
+  Rows index_k;
+  const float* index_weight = nullptr;
+  const float* index_bias = nullptr;
+  OutRows index_k_out;
+  std::int64_t index_width = 0;
+  float index_eps = 0;
+  RopeTable index_rope;
+  Cache indexer;                    // a block: block_size * index_width codes …
+  std::int64_t indexer_scales = 0;  // … and at this byte of it an fp32 scale a row
+
+  std::int32_t* topk = nullptr;
+  std::int64_t topk_stride = 0;
+  std::int64_t topk_width = 0;
+
+  bool norm_round = false;       // round a normalised value to bf16 before it is multiplied by the weight
+  bool pre_rope_round = false;   // … the indexer's key between LayerNorm and RoPE
+  bool pre_quant_round = false;  // … a value before it is quantised, and before its scale is taken
+  Quantise quantise;
+  bool clamp_positions = false;  // a padding token's position may lie outside the rope tables
+};
+
+// The decisions of the kernel as it should be. A fault overrides one of them.
+struct Fixed {
+  static constexpr const char* name = "";
+  static constexpr const char* doc = "";
+
+  // Whether a token's norms run at all, by its slot in the MLA cache: whoever owns its row, they do.
+  static DCPCHECK_HD bool row_is_worked(std::int64_t slot) {
+    (void)slot;
+    return true;
+  }
+  // Whether the requested K outputs are produced, by the same slot.
+  static DCPCHECK_HD bool keys_are_materialised(std::int64_t slot) {
+    (void)slot;
+    return true;
+  }
+  // Whether a row is put into a cache of this rank.
+  static DCPCHECK_HD bool slot_is_owned(std::int64_t slot) { return slot >= 0; }
+};
+
+// Grid y.
+enum Role : std::int64_t { kIndexer = 0, kKv = 1, kQuery = 2, kTopk = 3, kRoles = 4 };
+
+namespace detail {
+
+// One token's row of a rope table.
+struct RopeRow {
+  const void* data = nullptr;
+  std::int64_t half = 0;
+  bool bf16 = false;
+  bool interleaved = false;
+
+  DCPCHECK_HD float element(std::int64_t i) const {
+    return bf16 ? load_bf16(static_cast<const std::uint16_t*>(data) + i) : static_cast<const float*>(data)[i];
+  }
+  // The two elements that pair i turns.
+  DCPCHECK_HD std::int64_t first(std::int64_t i) const { return interleaved ? 2 * i : i; }
+  DCPCHECK_HD std::int64_t second(std::int64_t i) const { return interleaved ? 2 * i + 1 : i + half; }
+};
+
+DCPCHECK_HD inline RopeRow rope_row(const RopeTable& table, const Args& args, std::int64_t token) {
+  RopeRow row{nullptr, table.width / 2, table.bf16, table.interleaved};
+  if (table.width == 0) return row;  // positions are not read then: nothing depends on them
+  std::int64_t position = args.positions[token];
+  if (args.clamp_positions) {
+    position = position < 0 ? 0 : position;
+    position = position < table.rows ? position : table.rows - 1;
+  }
+  const std::int64_t bytes = position * table.width * (table.bf16 ? 2 : 4);
+  row.data = static_cast<const std::byte*>(table.data) + bytes;
+  return row;
+}
+
+// The slot of a token in a cache; any negative one where it has no slot mapping.
+DCPCHECK_HD inline std::int64_t slot_of(const Cache& cache, std::int64_t token) {
+  return cache.slot_mapping != nullptr ? cache.slot_mapping[token] : -1;
+}
+
+template <class Decisions>
+DCPCHECK_HD bool inserts(const Cache& cache, std::int64_t slot) {
+  return cache.data != nullptr && cache.slot_mapping != nullptr && Decisions::slot_is_owned(slot);
+}
+
+// Divisions truncate, as C++'s and Triton's do.
+DCPCHECK_HD inline std::byte* block_of(const Cache& cache, std::int64_t slot) {
+  return cache.data + slot / cache.block_size * cache.block_stride;
+}
+DCPCHECK_HD inline std::int64_t row_of(const Cache& cache, std::int64_t slot) { return slot % cache.block_size; }
+
+// RMSNorm of a row: element i normed is value(i). In fp32, one rounding a step: (x * rstd) * weight.
+template <bool Rounded>
+struct NormedRow {
+  const std::uint16_t* x;
+  const std::uint16_t* weight;
+  float rstd;
+
+  DCPCHECK_HD float value(std::int64_t i) const {
+    const float normed = load_bf16(x + i) * rstd;
+    return (Rounded ? round_bf16(normed) : normed) * load_bf16(weight + i);
+  }
+};
+
+DCPCHECK_HD inline float rms_rstd(const Block& block, const std::uint16_t* x, std::int64_t width, float eps) {
+  const float squares = block.sum(width, [=](std::int64_t i) {
+    const float value = load_bf16(x + i);
+    return value * value;
+  });
+  return rsqrt(squares / static_cast<float>(width) + eps);
+}
+
+// The scale of a tile with the largest magnitude `amax`.
+DCPCHECK_HD inline float tile_scale(TileScale rule, float amax) {
+  constexpr float kLeast = 1.17549435e-38F;  // FLT_MIN
+  switch (rule) {
+    case TileScale::fp32_div: return larger(amax / kE4m3Max, kLeast);
+    case TileScale::fp32_mul: return larger(amax * (1.0F / kE4m3Max), kLeast);
+    case TileScale::pow2: break;
+  }
+  return next_pow2(larger(amax / kE4m3Max, 1e-4F));
+}
+
+}  // namespace detail
+
+// What one block does: role block.y of token block.x.
+template <class Decisions>
+struct Body {
+  static DCPCHECK_HD void run(const Args& args, const Block& block) {
+    const std::int64_t token = block.x;
+    switch (block.y) {
+      case kIndexer:
+        if (args.has_indexer) indexer(args, block, token);
+        break;
+      case kKv:
+        if (args.norm_round) {
+          kv<true>(args, block, token);
+        } else {
+          kv<false>(args, block, token);
+        }
+        break;
+      case kQuery:
+        if (args.norm_round) {
+          query<true>(args, block, token);
+        } else {
+          query<false>(args, block, token);
+        }
+        break;
+      default:
+        if (args.has_indexer) topk(args, block, token);
+    }
+  }
+
+ private:
+  // Whether the norms of a token run: a launch without a slot mapping has no slot to ask about.
+  static DCPCHECK_HD bool worked(const Args& args, std::int64_t slot) {
+    return args.mla.slot_mapping == nullptr || Decisions::row_is_worked(slot);
+  }
+
+  static DCPCHECK_HD void topk(const Args& args, const Block& block, std::int64_t token) {
+    std::int32_t* const out = args.topk + token * args.topk_stride;
+    block.each(args.topk_width, [=](std::int64_t i) { out[i] = -1; });
+  }
+
+  template <bool Rounded>
+  static DCPCHECK_HD void query(const Args& args, const Block& block, std::int64_t token) {
+    if (args.q_c_out.data == nullptr || !worked(args, detail::slot_of(args.mla, token))) return;
+    const std::uint16_t* const x = args.q_c.data + token * args.q_c.stride;
+    std::uint16_t* const out = args.q_c_out.data + token * args.q_c_out.stride;
+    const detail::NormedRow<Rounded> row{x, args.q_weight, detail::rms_rstd(block, x, args.q_width, args.q_eps)};
+    block.each(args.q_width, [=](std::int64_t i) { store_bf16(out + i, row.value(i)); });
+  }
+
+  template <bool Rounded>
+  static DCPCHECK_HD void kv(const Args& args, const Block& block, std::int64_t token) {
+    const std::int64_t slot = detail::slot_of(args.mla, token);
+    if (!worked(args, slot)) return;
+    const bool materialised = args.mla.slot_mapping == nullptr || Decisions::keys_are_materialised(slot);
+    const bool inserted = detail::inserts<Decisions>(args.mla, slot);
+    std::uint16_t* const kv_out =
+        materialised && args.kv_c_out.data != nullptr ? args.kv_c_out.data + token * args.kv_c_out.stride : nullptr;
+    std::uint16_t* const pe_out =
+        materialised && args.k_pe_out.data != nullptr ? args.k_pe_out.data + token * args.k_pe_out.stride : nullptr;
+    std::byte* const record =
+        inserted ? detail::block_of(args.mla, slot) + detail::row_of(args.mla, slot) * args.mla_record : nullptr;
+
+    if (kv_out != nullptr || inserted) {
+      const std::uint16_t* const x = args.kv_c.data + token * args.kv_c.stride;
+      const detail::NormedRow<Rounded> row{x, args.kv_weight, detail::rms_rstd(block, x, args.kv_width, args.kv_eps)};
+      // The cache first: in place, the output takes the memory that the row is read from.
+      if (inserted) insert_kv(args, block, row, record);
+      if (kv_out != nullptr) block.each(args.kv_width, [=](std::int64_t i) { store_bf16(kv_out + i, row.value(i)); });
+    }
+    if (args.rope.width > 0 && (pe_out != nullptr || inserted)) {
+      rotate_k_pe(args, block, token, pe_out, record);
+    }
+  }
+
+  template <bool Rounded>
+  static DCPCHECK_HD void insert_kv(const Args& args, const Block& block, const detail::NormedRow<Rounded>& row,
+                                    std::byte* record) {
+    const Quantise quantise = args.quantise;
+    const bool round = args.pre_quant_round;
+    if (args.mla_layout == MlaLayout::bf16) {
+      auto* const out = reinterpret_cast<std::uint16_t*>(record);
+      block.each(args.kv_width, [=](std::int64_t i) { store_bf16(out + i, row.value(i)); });
+      return;
+    }
+    auto* const codes = reinterpret_cast<std::uint8_t*>(record);
+    if (args.mla_layout == MlaLayout::fp8) {
+      const float scale = *args.mla_scale;
+      block.each(args.kv_width, [=](std::int64_t i) { codes[i] = quantise(round_bf16_if(round, row.value(i)) / scale); });
+      return;
+    }
+    float* const scales = reinterpret_cast<float*>(record + args.kv_width);
+    float* const values = block.scratch;
+    // Element i of a tile is one thread's throughout, as tiles are as long as a block has threads: no barrier.
+    static_assert(kTile == kLanes);
+    block.each(args.kv_width, [=](std::int64_t i) { values[i] = round_bf16_if(round, row.value(i)); });
+    for (std::int64_t tile = 0; tile < args.kv_width / kTile; ++tile) {
+      const float* const in = values + tile * kTile;
+      const float scale =
+          detail::tile_scale(args.tile_scale, block.max(0.0F, kTile, [=](std::int64_t i) { return magnitude(in[i]); }));
+      block.each(kTile, [=](std::int64_t i) { codes[tile * kTile + i] = quantise(in[i] / scale); });
+      block.each(1, [=](std::int64_t) { scales[tile] = scale; });
+    }
+  }
+
+  // RoPE of k_pe, to the output (nullptr: not asked for) and to the record (nullptr: not this rank's).
+  static DCPCHECK_HD void rotate_k_pe(const Args& args, const Block& block, std::int64_t token, std::uint16_t* out,
+                                      std::byte* record) {
+    const detail::RopeRow rope = detail::rope_row(args.rope, args, token);
+    const std::uint16_t* const x = args.k_pe.data + token * args.k_pe.stride;
+    std::uint16_t* bf16_out = nullptr;
+    std::uint8_t* codes = nullptr;
+    float scale = 1.0F;
+    if (record != nullptr) {
+      switch (args.mla_layout) {
+        case MlaLayout::bf16: bf16_out = reinterpret_cast<std::uint16_t*>(record) + args.kv_width; break;
+        case MlaLayout::fp8:
+          codes = reinterpret_cast<std::uint8_t*>(record) + args.kv_width;
+          scale = *args.mla_scale;
+          break;
+        case MlaLayout::fp8_ds_mla:
+          bf16_out = reinterpret_cast<std::uint16_t*>(record + args.kv_width + args.kv_width / kTile * 4);
+          break;
+      }
+    }
+    const Quantise quantise = args.quantise;
+    const bool round = args.pre_quant_round;
+    block.each(rope.half, [=](std::int64_t i) {
+      const std::int64_t at0 = rope.first(i);
+      const std::int64_t at1 = rope.second(i);
+      // Both are read before either is written: the output may lie on them.
+      const Pair turned = rotate({load_bf16(x + at0), load_bf16(x + at1)}, rope.element(i), rope.element(rope.half + i));
+      if (out != nullptr) {
+        store_bf16(out + at0, turned.first);
+        store_bf16(out + at1, turned.second);
+      }
+      if (bf16_out != nullptr) {
+        store_bf16(bf16_out + at0, turned.first);
+        store_bf16(bf16_out + at1, turned.second);
+      }
+      if (codes != nullptr) {
+        codes[at0] = quantise(round_bf16_if(round, turned.first) / scale);
+        codes[at1] = quantise(round_bf16_if(round, turned.second) / scale);
+      }
+    });
+  }
+
+  static DCPCHECK_HD void indexer(const Args& args, const Block& block, std::int64_t token) {
+    const std::int64_t slot = detail::slot_of(args.indexer, token);
+    const bool inserted = detail::inserts<Decisions>(args.indexer, slot);
+    if (args.index_k_out.data == nullptr && !inserted) return;
+
+    const std::int64_t width = args.index_width;
+    const std::uint16_t* const x = args.index_k.data + token * args.index_k.stride;
+    float* const key = block.scratch;
+    layer_norm(args, block, x, key);
+    if (args.index_rope.width > 0) {
+      block.sync();  // a pair's two elements are other threads' than theirs in the loop before, and in the one after
+      const detail::RopeRow rope = detail::rope_row(args.index_rope, args, token);
+      block.each(rope.half, [=](std::int64_t i) {
+        const std::int64_t at0 = rope.first(i);
+        const std::int64_t at1 = rope.second(i);
+        const Pair turned = rotate({key[at0], key[at1]}, rope.element(i), rope.element(rope.half + i));
+        key[at0] = turned.first;
+        key[at1] = turned.second;
+      });
+      block.sync();
+    }
+    if (args.index_k_out.data != nullptr) {
+      std::uint16_t* const out = args.index_k_out.data + token * args.index_k_out.stride;
+      block.each(width, [=](std::int64_t i) { store_bf16(out + i, key[i]); });
+    }
+    if (!inserted) return;
+
+    if (args.pre_quant_round) block.each(width, [=](std::int64_t i) { key[i] = round_bf16(key[i]); });
+    const float amax = block.max(0.0F, width, [=](std::int64_t i) { return magnitude(key[i]); });
+    const float scale = next_pow2(larger(amax, 1e-4F) / kE4m3Max);
+    std::byte* const base = detail::block_of(args.indexer, slot);
+    const std::int64_t row = detail::row_of(args.indexer, slot);
+    auto* const codes = reinterpret_cast<std::uint8_t*>(base + row * width);
+    float* const scales = reinterpret_cast<float*>(base + args.indexer_scales);
+    const Quantise quantise = args.quantise;
+    block.each(width, [=](std::int64_t i) { codes[i] = quantise(key[i] / scale); });
+    block.each(1, [=](std::int64_t) { scales[row] = scale; });
+  }
+
+  // LayerNorm of a row, in two passes: the mean, then the variance about it.
+  static DCPCHECK_HD void layer_norm(const Args& args, const Block& block, const std::uint16_t* x, float* out) {
+    const float width = static_cast<float>(args.index_width);
+    const float mean = block.sum(args.index_width, [=](std::int64_t i) { return load_bf16(x + i); }) / width;
+    const float squares = block.sum(args.index_width, [=](std::int64_t i) {
+      const float centred = load_bf16(x + i) - mean;
+      return centred * centred;
+    });
+    const float rstd = rsqrt(squares / width + args.index_eps);
+    const float* const weight = args.index_weight;
+    const float* const bias = args.index_bias;
+    const bool round = args.pre_rope_round;
+    block.each(args.index_width, [=](std::int64_t i) {
+      const float value = (load_bf16(x + i) - mean) * rstd * weight[i] + bias[i];
+      out[i] = round_bf16_if(round, value);
+    });
+  }
+};
+
+// The launch's grid: tokens on x, roles on y.
+inline Grid grid(const Args& args) { return {args.tokens, kRoles, 1}; }
+
+// Floats that a block keeps of a row: the indexer's key, or kv_c in tiles.
+inline std::size_t scratch(const Args& args) {
+  const std::int64_t index = args.has_indexer ? args.index_width : 0;
+  const std::int64_t tiles = args.mla_layout == MlaLayout::fp8_ds_mla ? args.kv_width : 0;
+  return static_cast<std::size_t>(index > tiles ? index : tiles);
+}
+
+// Runs the kernel on the host. Returns why the launch is refused, or "".
+template <class Decisions>
+std::string launch_host(const Args& args, int threads) {
+  return kernels::launch_host(grid(args), scratch(args), threads,
+                              [&](const Block& block) { Body<Decisions>::run(args, block); });
+}
+
+}  // namespace kernels::fused_norm_rope

@@ -1,0 +1,97 @@
+// The arithmetic of the kernels: only what IEEE 754 rounds correctly (+ - * / sqrt), one operation at a time, so that
+// every machine gives the same bits. No fma and no other libm; NaNs become one code where they are stored.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "harness/core/bf16.hpp"
+#include "harness/core/e4m3.hpp"
+#include "harness/core/e8m0.hpp"
+#include "harness/core/host_device.hpp"
+
+#ifdef __FAST_MATH__
+#error "kernels/ must not be compiled with fast-math: its results are held to be the same on every machine"
+#endif
+
+namespace kernels {
+
+inline constexpr float kE4m3Max = 448.0F;
+
+// A bf16 in memory as fp32, and an fp32 to memory as bf16, rounded once.
+DCPCHECK_HD inline float load_bf16(const std::uint16_t* at) { return dcpcheck::decode_bf16(*at); }
+DCPCHECK_HD inline void store_bf16(std::uint16_t* at, float value) { *at = dcpcheck::encode_bf16(value); }
+
+// The value rounded to bf16, as where a kernel keeps an intermediate in that type.
+DCPCHECK_HD inline float round_bf16(float value) { return dcpcheck::decode_bf16(dcpcheck::encode_bf16(value)); }
+
+// The same where `wanted`. By masks: a loop over it has nothing to branch on.
+DCPCHECK_HD inline float round_bf16_if(bool wanted, float value) {
+  const std::uint32_t mask = wanted ? 0xFFFFFFFFU : 0U;
+  return dcpcheck::float_of_bits((dcpcheck::float_bits(round_bf16(value)) & mask) | (dcpcheck::float_bits(value) & ~mask));
+}
+
+// 1 / sqrt(value), rounded from fp64. rsqrtf differs between machines; these two operations do not.
+DCPCHECK_HD inline float rsqrt(float value) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(value))); }
+
+// The larger of two; `b` where `a` is NaN.
+DCPCHECK_HD inline float larger(float a, float b) { return a > b ? a : b; }
+
+// |value|. By the sign bit: no branch, and the same for NaN everywhere.
+DCPCHECK_HD inline float magnitude(float value) { return dcpcheck::float_of_bits(dcpcheck::float_bits(value) & 0x7FFFFFFFU); }
+
+// The least power of two that is not under `value`, for value > 0; infinity for infinity.
+DCPCHECK_HD inline float next_pow2(float value) { return dcpcheck::power_of_two(dcpcheck::ceil_log2(value)); }
+
+// Two elements that RoPE turns together.
+struct Pair {
+  float first, second;
+};
+
+DCPCHECK_HD inline Pair rotate(Pair x, float cos, float sin) {
+  return {x.first * cos - x.second * sin, x.second * cos + x.first * sin};
+}
+
+// fp32 to e4m3, by a contract's rules for what is out of range. The same codes as dcpcheck::encode_e4m3, which
+// math_test.cpp holds it to, from selections in place of branches, so that a loop over it becomes SIMD.
+class Quantise {
+ public:
+  Quantise() = default;
+  // Past 464: 448 where `saturate`, else NaN. A NaN: 448 where `clamp_nan`, else NaN.
+  Quantise(bool saturate, bool clamp_nan)
+      : over_(saturate ? dcpcheck::e4m3_max : dcpcheck::e4m3_nan),
+        over_sign_(saturate ? 0x80 : 0),
+        nan_(clamp_nan ? dcpcheck::e4m3_max : dcpcheck::e4m3_nan) {}
+
+  DCPCHECK_HD std::uint8_t operator()(float value) const {
+    // Signed, as baseline x86-64 compares no unsigned lanes; no value here has the top bit.
+    const std::int32_t magnitude = static_cast<std::int32_t>(dcpcheck::float_bits(value) & 0x7FFFFFFFU);
+    const std::int32_t sign = static_cast<std::int32_t>(dcpcheck::float_bits(value) >> 24 & 0x80U);
+    // 2^-6 and more: change the bias, then round 20 mantissa bits away, ties to even.
+    const std::int32_t rebiased = magnitude - (120 << 23);
+    const std::int32_t normal = (rebiased + 0x7FFFF + (rebiased >> 20 & 1)) >> 20;
+    // Less: a multiple of 2^-9, which is the last place of 2^14, so an addition rounds to it.
+    constexpr float kTwo14 = 16384.0F;
+    const std::int32_t subnormal = static_cast<std::int32_t>(
+        dcpcheck::float_bits(dcpcheck::float_of_bits(static_cast<std::uint32_t>(magnitude)) + kTwo14) -
+        dcpcheck::float_bits(kTwo14));
+    std::int32_t code = select(magnitude < 121 << 23, subnormal, normal);
+    code = sign | select(code > dcpcheck::e4m3_max, dcpcheck::e4m3_max, code);
+    code = select(magnitude > 0x43E80000, (sign & over_sign_) | over_, code);  // 464
+    code = select(magnitude > 0x7F800000, nan_, code);
+    return static_cast<std::uint8_t>(code);
+  }
+
+ private:
+  // By a mask: from ?: the optimiser makes branches again, as one condition implies another.
+  static DCPCHECK_HD std::int32_t select(bool condition, std::int32_t yes, std::int32_t no) {
+    const std::int32_t mask = -static_cast<std::int32_t>(condition);
+    return (yes & mask) | (no & ~mask);
+  }
+
+  // Codes rather than flags: a loop then has nothing to branch on.
+  std::int32_t over_ = dcpcheck::e4m3_max, over_sign_ = 0x80;
+  std::int32_t nan_ = dcpcheck::e4m3_nan;
+};
+
+}  // namespace kernels

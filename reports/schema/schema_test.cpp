@@ -1,0 +1,208 @@
+// Holds every document of ours to its schema: the corpora, the ops, and a report that the program writes here and now.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using valijson::adapters::NlohmannJsonAdapter;
+
+const fs::path kSource = DCPCHECK_SOURCE_DIR;
+
+Json load(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error(path.string() + " cannot be opened");
+  return Json::parse(in);
+}
+
+// What is wrong with `document`, a line each; empty where the schema admits it.
+std::string errors(const std::string& schema_name, const Json& document) {
+  const Json source = load(kSource / "reports/schema" / (schema_name + ".schema.json"));
+  valijson::Schema schema;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(NlohmannJsonAdapter(source), schema);
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  if (validator.validate(schema, NlohmannJsonAdapter(document), &results)) return "";
+  std::string text;
+  for (const auto& error : results) {
+    for (const std::string& step : error.context) text += step;
+    text += ": " + error.description + "\n";
+  }
+  return text.empty() ? "rejected" : text;
+}
+
+// A good document, and an edit of it that no schema should let pass.
+struct Edit {
+  const char* what;
+  std::function<void(Json&)> apply;
+};
+
+void expect_rejected(const std::string& schema, const Json& good, const std::vector<Edit>& edits) {
+  ASSERT_EQ(errors(schema, good), "");
+  for (const Edit& edit : edits) {
+    Json bad = good;
+    edit.apply(bad);
+    EXPECT_NE(bad, good) << edit.what;
+    EXPECT_NE(errors(schema, bad), "") << edit.what << " was accepted";
+  }
+}
+
+TEST(CaseSchema, AdmitsEveryFileOfTheCorpora) {
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "corpora")) {
+    if (entry.path().extension() != ".json" || entry.path().string().find("/golden/") != std::string::npos) continue;
+    EXPECT_EQ(errors("case", load(entry.path())), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+TEST(CaseSchema, RejectsWhatIsNoCase) {
+  const Json good = Json::parse(R"({"schema": "dcpcheck.case/1", "name": "a", "source": "b",
+    "expect": {"k_gated": {"status": "fail", "reasons": ["unwritten"], "buffers": ["kv_c_out"]}},
+    "case": {"op": "fused_norm_rope", "seed": "00000000000d67b3",
+      "geometry": {"batch": [{"cached": 1024, "uncached": 1536}], "padding": {"tokens": 3, "slots": "-block", "values": "nan"}, "tp": 4,
+        "dcp": {"world_size": 4, "interleave": 1}, "caches": {"mla": {"block_size": 64, "slot_mapping": "explicit", "slots": [[0, -1]]}}},
+      "params": {"q_lora_rank": 2048, "indexer": true, "q_eps": 1e-6, "mla_layout": "bf16"}, "contract": {"tile_scale": "fp32_div"},
+      "layout": {"q_c": {"stride": 2624, "offset": 0}}, "values": {"kv_c": "normal:0.03"}, "launch": {"graph": false}}})");
+  expect_rejected("case", good,
+                  {{"another schema", [](Json& d) { d["schema"] = "dcpcheck.case/2"; }},
+                   {"no schema", [](Json& d) { d.erase("schema"); }},
+                   {"no case", [](Json& d) { d.erase("case"); }},
+                   {"no op", [](Json& d) { d["case"].erase("op"); }},
+                   {"an unknown field", [](Json& d) { d["case"]["sed"] = "x"; }},
+                   {"a seed that is a number", [](Json& d) { d["case"]["seed"] = 1; }},
+                   {"a short seed", [](Json& d) { d["case"]["seed"] = "1"; }},
+                   {"a seed in capitals", [](Json& d) { d["case"]["seed"] = "00000000000D67B3"; }},
+                   {"negative tokens", [](Json& d) { d["case"]["geometry"]["batch"][0]["cached"] = -1; }},
+                   {"half a token", [](Json& d) { d["case"]["geometry"]["batch"][0]["cached"] = 0.5; }},
+                   {"an integer over 2^53", [](Json& d) { d["case"]["geometry"]["tp"] = 9007199254740993; }},
+                   {"no ranks", [](Json& d) { d["case"]["geometry"]["tp"] = 0; }},
+                   {"an unknown slot mapping", [](Json& d) { d["case"]["geometry"]["caches"]["mla"]["slot_mapping"] = "dpc"; }},
+                   {"slots without ranks",
+                    [](Json& d) {
+                      d["case"]["geometry"]["caches"]["mla"]["slots"] = {0, -1};
+                    }},
+                   {"padding slots as a number", [](Json& d) { d["case"]["geometry"]["padding"]["slots"] = -1; }},
+                   {"a param that is a list", [](Json& d) { d["case"]["params"]["indexer"] = Json::array(); }},
+                   {"a contract that is a flag", [](Json& d) { d["case"]["contract"]["tile_scale"] = true; }},
+                   {"an unknown status", [](Json& d) { d["expect"]["k_gated"]["status"] = "bad"; }},
+                   {"an expectation without status", [](Json& d) { d["expect"]["k_gated"].erase("status"); }}});
+}
+
+TEST(OpSchema, AdmitsEveryOp) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(kSource / "reference")) {
+    if (!entry.path().string().ends_with(".op.json")) continue;
+    EXPECT_EQ(errors("op", load(entry.path())), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+TEST(OpSchema, RejectsWhatIsNoOp) {
+  const Json good =
+      Json::parse(R"({"schema": "dcpcheck.op/1", "name": "copy", "version": 1, "geometry": ["batch"], "caches": ["kv"],
+    "params": {"n": {"type": "integer", "min": 1, "max": 9, "default": 2, "plainest": 1, "prefer": [3]},
+      "f": {"type": "flag", "default": true}, "e": {"type": "number", "min": 0, "max": 1, "default": 0.5},
+      "c": {"type": "choice", "values": ["a"], "default": "a"}},
+    "require": [{"that": "n > 0", "say": "n must be over 0"}], "contract": {"nan": {"values": ["0x7F"]}},
+    "tensors": [{"name": "x", "role": "in", "dtype": "'bf16'", "shape": ["T", "n"], "values": "normal:1"},
+      {"name": "y", "role": "out", "dtype": "'bf16'", "shape": ["T", "n"], "rows": "live"},
+      {"name": "z", "role": "cache", "cache": "kv", "slot_mapping": "x", "records": [
+        {"fields": [{"name": "v", "dtype": "e4m3", "count": "n", "scaled_by": "s", "tile": "n"}, {"name": "s", "dtype": "fp32", "count": "1"}]}]}]})");
+  expect_rejected("op", good,
+                  {{"no version", [](Json& d) { d.erase("version"); }},
+                   {"version 0", [](Json& d) { d["version"] = 0; }},
+                   {"an unknown field of geometry", [](Json& d) { d["geometry"] = {"ranks"}; }},
+                   {"an unknown field", [](Json& d) { d["laws"] = Json::array(); }},
+                   {"an integer without its range", [](Json& d) { d["params"]["n"].erase("max"); }},
+                   {"a flag with a number", [](Json& d) { d["params"]["f"]["default"] = 1; }},
+                   {"a choice of nothing", [](Json& d) { d["params"]["c"]["values"] = Json::array(); }},
+                   {"an unknown type of param", [](Json& d) { d["params"]["e"]["type"] = "float"; }},
+                   {"an option of nothing", [](Json& d) { d["contract"]["nan"]["values"] = Json::array(); }},
+                   {"a rule without a sentence", [](Json& d) { d["require"][0].erase("say"); }},
+                   {"an unknown role", [](Json& d) { d["tensors"][0]["role"] = "inout"; }},
+                   {"an input without values", [](Json& d) { d["tensors"][0].erase("values"); }},
+                   {"an output without rows", [](Json& d) { d["tensors"][1].erase("rows"); }},
+                   {"a cache without records", [](Json& d) { d["tensors"][2].erase("records"); }},
+                   {"an unknown dtype", [](Json& d) { d["tensors"][2]["records"][0]["fields"][1]["dtype"] = "fp64"; }},
+                   {"codes without a tile", [](Json& d) { d["tensors"][2]["records"][0]["fields"][0].erase("tile"); }}});
+}
+
+// The report that `dcpcheck repro` writes now.
+Json repro_report() {
+  const fs::path path = fs::temp_directory_path() / ("dcpcheck-schema-test-" + std::to_string(::getpid()) + ".json");
+  const std::string command = std::string("'") + DCPCHECK_PROGRAM + "' repro --backend host --json '" + path.string() + "' >&2";
+  const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the program under test, no input of anybody's
+  if (status != 0) throw std::runtime_error(command + " exited with wait status " + std::to_string(status));
+  Json out = load(path);
+  fs::remove(path);
+  return out;
+}
+
+// One test, because each is a process of its own under ctest, and repro takes its time.
+TEST(ReportSchema, AdmitsWhatReproWritesAndNoEditOfIt) {
+  const Json report = repro_report();
+  EXPECT_EQ(errors("report", report), "");
+  EXPECT_FALSE(report.at("relations").empty());
+  bool fault = false, violation = false, element = false;
+  for (const Json& result : report.at("results")) {
+    fault |= !result.at("fault").is_null();
+    for (const Json& one : result.at("violations")) {
+      violation = true;
+      element |= !one.at("first").empty();
+    }
+  }
+  EXPECT_TRUE(fault && violation && element) << "the report shows too little to try the schema with";
+
+  Json good = report;
+  // A result with a violation first, and little besides: each edit is validated anew.
+  for (const Json& result : report.at("results")) {
+    if (result.at("violations").empty() || result.at("violations")[0].at("first").empty()) continue;
+    good["results"] = Json::array({result});
+    break;
+  }
+  good["results"][0]["worst_error"] = {{"fraction", "inf"}, {"buffer", "q_c_out"}, {"rank", 0}, {"index", {0, 1}}};
+  for (const char* field :
+       {"case", "id", "name", "op", "kernel", "fault", "backend", "world_size", "status", "reason", "expected", "as_expected",
+        "digests", "written", "must_write", "worst_error", "violations", "replay"}) {
+    expect_rejected("report", good, {{field, [&](Json& d) { d["results"][0].erase(field); }}});
+  }
+  expect_rejected(
+      "report", good,
+      {{"another schema", [](Json& d) { d["schema"] = "dcpcheck.report/2"; }},
+       {"no summary", [](Json& d) { d.erase("summary"); }},
+       {"an unknown field", [](Json& d) { d["extra"] = 1; }},
+       {"an unknown field of a result", [](Json& d) { d["results"][0]["extra"] = 1; }},
+       {"an unknown status", [](Json& d) { d["results"][0]["status"] = "ok"; }},
+       {"an unknown reason", [](Json& d) { d["results"][0]["violations"][0]["reason"] = "stray_write"; }},
+       {"an unknown backend", [](Json& d) { d["results"][0]["backend"] = "auto"; }},
+       {"a short digest", [](Json& d) { d["results"][0]["digests"]["all"] = "abc"; }},
+       {"an output without its rank", [](Json& d) { d["results"][0]["digests"]["outputs"]["q_c_out"] = std::string(64, '0'); }},
+       {"a short id", [](Json& d) { d["results"][0]["id"] = "abc"; }},
+       {"a token range of one end",
+        [](Json& d) { d["results"][0]["violations"][0]["tokens"] = Json::array({Json::array({1})}); }},
+       {"an element without what was got", [](Json& d) { d["results"][0]["violations"][0]["first"][0].erase("got"); }},
+       {"a bound's fraction in words", [](Json& d) { d["results"][0]["worst_error"]["fraction"] = "much"; }},
+       {"a relation without DCP4", [](Json& d) { d["relations"][0]["dcp4"] = Json::array(); }},
+       {"a device that is a number", [](Json& d) { d["environment"]["device"] = 0; }},
+       {"a summary without a status", [](Json& d) { d["summary"].erase("not-run"); }}});
+}
+
+}  // namespace
