@@ -5,9 +5,8 @@
 //
 //  * Sums. C.-P. Jeannerod and S. M. Rump, "Improved error bounds for inner products in floating-point arithmetic"
 //    (SIAM J. Matrix Anal. Appl. 34, 2013): n numbers added in any order give a sum that is off by at most
-//    (n - 1) u sum|x_i|, with no term of second order. In a tree of depth h each x_i meets h additions, so h u sum|x_i|
-//    holds as well (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2, to first order; the
-//    second order is far under the slack that every bound here has).
+//    (n - 1) u sum|x_i|, with no term of second order. In a tree of depth h each x_i meets h additions, and the bound is
+//    h u / (1 - h u) sum|x_i| (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2).
 //  * Functions. CUDA C++ Programming Guide, "Mathematical Functions": rsqrtf at most 2 ulp (4u), 1 / sqrtf both
 //    correctly rounded (2u); PTX ISA: div.full.f32 at most 2 ulp (4u), sqrt.approx.f32 at most 2^-23 (2u).
 //  * Products of two bf16 numbers have 16 significant bits and are exact in fp32.
@@ -38,12 +37,13 @@ struct Arithmetic {
 
   // Relative to sum|x_i|: what a sum of n numbers may be off by. n 2^-53 is the reference's own sum, in index order.
   double sum(std::int64_t n) const {
-    std::int64_t depth = n - 1;
+    double bound = static_cast<double>(n - 1) * u;
     if (lanes > 0) {
       const std::int64_t running = (n + lanes - 1) / lanes;
-      depth = std::min<std::int64_t>(depth, running + std::bit_width(static_cast<std::uint64_t>(lanes) - 1));
+      const auto depth = static_cast<double>(running + std::bit_width(static_cast<std::uint64_t>(lanes) - 1));
+      bound = std::min(bound, depth * u / (1 - depth * u));
     }
-    return static_cast<double>(depth) * u + static_cast<double>(n) * 0x1p-53;
+    return bound + static_cast<double>(n) * 0x1p-53;
   }
   // Relative: division of a sum by n, or multiplication by fl(1 / n), which is two roundings. Exact where n = 2^k.
   double mean(std::int64_t n) const {

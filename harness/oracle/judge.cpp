@@ -103,7 +103,7 @@ RowJudgement judge_columns(const Admissible& expected, std::int64_t row, const s
   const double* const values = expected.value.data() + first;
   std::span<const Alternative> alternatives;
   bool looked_up = false;
-  const std::int64_t step = scales.empty() ? expected.columns : tile;
+  const std::int64_t step = scales.empty() ? expected.columns : std::max<std::int64_t>(tile, 1);
   for (std::int64_t begin = 0; begin < expected.columns; begin += step) {
     const float scale = scales.empty() ? 1 : scales[static_cast<std::size_t>(begin / step)];
     const std::int64_t end = std::min(begin + step, expected.columns);

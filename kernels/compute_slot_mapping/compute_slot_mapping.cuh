@@ -11,7 +11,7 @@
 
 namespace kernels::compute_slot_mapping {
 
-// Cache groups of one launch; more groups take several launches.
+// The most cache groups a launch takes: as many as a case may have.
 inline constexpr int kGroups = 16;
 
 // A launch's parameters. Strides count elements.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -70,6 +71,20 @@ TEST(CaseSchema, AdmitsEveryFileOfTheCorpora) {
     ++files;
   }
   EXPECT_GT(files, 0);
+}
+
+TEST(CaseSchema, AdmitsTheExamplesInTheReadme) {
+  std::ifstream in(kSource / "reports/schema/README.md");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string open = "```jsonc\n";
+  int examples = 0;
+  for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {
+    const std::size_t begin = at + open.size();
+    const Json example = Json::parse(text.substr(begin, text.find("```", begin) - begin), nullptr, true, true);
+    EXPECT_EQ(errors("case", example), "") << example;
+    ++examples;
+  }
+  EXPECT_EQ(examples, 2);
 }
 
 TEST(CaseSchema, RejectsWhatIsNoCase) {

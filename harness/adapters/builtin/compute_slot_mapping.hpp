@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "harness/adapters/builtin/make.hpp"
 #include "kernels/compute_slot_mapping/compute_slot_mapping.cuh"
@@ -12,8 +11,7 @@ namespace dcpcheck::builtin {
 struct compute_slot_mapping {
   using Args = kernels::compute_slot_mapping::Args;
 
-  // One launch for every 16 cache groups.
-  static std::vector<Args> args(const Launch& launch);
+  static Args args(const Launch& launch);
 
   template <class Decisions>
   static std::string launch_host(const Args& args, int threads) {

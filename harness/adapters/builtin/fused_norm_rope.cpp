@@ -52,7 +52,7 @@ fnr::TileScale tile_scale(const std::string& name) {
 
 }  // namespace
 
-std::vector<kernels::fused_norm_rope::Args> fused_norm_rope::args(const Launch& launch) {
+kernels::fused_norm_rope::Args fused_norm_rope::args(const Launch& launch) {
   const Plan& plan = launch.plan;
   const Case& value = plan.value;
   Args args;
@@ -101,7 +101,7 @@ std::vector<kernels::fused_norm_rope::Args> fused_norm_rope::args(const Launch& 
   args.pre_quant_round = value.option("pre_quant_round") == "bf16";
   args.quantise = kernels::Quantise(value.option("e4m3_overflow") == "saturate", value.option("nan") == "clamp");
   args.clamp_positions = value.option("padding_positions") == "any";
-  return {args};
+  return args;
 }
 
 }  // namespace dcpcheck::builtin

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "harness/adapters/builtin/make.hpp"
 #include "kernels/fused_norm_rope/fused_norm_rope.cuh"
@@ -12,8 +11,7 @@ namespace dcpcheck::builtin {
 struct fused_norm_rope {
   using Args = kernels::fused_norm_rope::Args;
 
-  // One launch.
-  static std::vector<Args> args(const Launch& launch);
+  static Args args(const Launch& launch);
 
   template <class Decisions>
   static std::string launch_host(const Args& args, int threads) {

@@ -1,8 +1,9 @@
 // How a kernel of kernels/ becomes a kernel under test. One <op>.hpp an op says how its Args are filled from a launch.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "harness/core/error.hpp"
 #include "harness/exec/kernel.hpp"
@@ -22,8 +23,8 @@ T* pointer(const Launch& launch, std::string_view name) {
   return static_cast<T*>(address(launch, name));
 }
 
-// "builtin:<op>" or "builtin:<op>@<fault>". `Adapter` is the op's: its Args, args(launch) — a value a launch of the
-// kernel, nearly always one — and launch_host. `cuda` queues one such launch; nullptr: this build has no CUDA.
+// "builtin:<op>" or "builtin:<op>@<fault>". `Adapter` is the op's: its Args, args(launch) and launch_host. `cuda` queues
+// the kernel on a stream; nullptr: this build has no CUDA.
 template <class Adapter, class Decisions>
 Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Adapter::Args&, void*)) {
   Kernel kernel;
@@ -34,19 +35,13 @@ Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Ad
   kernel.doc = Decisions::doc;
   kernel.lanes = kernels::kLanes;
   kernel.host = [](const Launch& launch) -> LaunchError {
-    for (const auto& args : Adapter::args(launch)) {
-      if (std::string why = Adapter::template launch_host<Decisions>(args, launch.threads); !why.empty()) return why;
-    }
-    return "";
+    return Adapter::template launch_host<Decisions>(Adapter::args(launch), launch.threads);
   };
   if (cuda != nullptr) {
     kernel.cuda = [name = kernel.name, cuda](const Launch& launch) -> LaunchError {
-      for (const auto& args : Adapter::args(launch)) {
-        const kernels::CudaResult result = cuda(args, launch.stream);
-        if (!result.lost.empty()) throw HarnessError(name + ": CUDA: " + result.lost);
-        if (!result.refused.empty()) return result.refused;
-      }
-      return "";
+      const kernels::CudaResult result = cuda(Adapter::args(launch), launch.stream);
+      if (!result.lost.empty()) throw HarnessError(name + ": CUDA: " + result.lost);
+      return result.refused;
     };
   }
   return kernel;
