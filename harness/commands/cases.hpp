@@ -35,7 +35,7 @@ std::vector<NamedCase> load_embedded(const Context& context, const CaseRules& ru
 // What the case's file expects of `fault` ("": the fixed kernel, "fixed" in the file): a pass where it says nothing.
 Expectation expectation_of(const CaseFile& file, const std::string& fault);
 
-// The faults that the file's `expect` names, sorted; "fixed" is none.
+// The faults that the file's `expect` names, in its order; "fixed" is none.
 std::vector<std::string> expected_faults(const CaseFile& file);
 
 }  // namespace dcpcheck

@@ -148,7 +148,9 @@ class Reader {
   }
 
   void check_options(const Verb& verb) const {
-    for (const auto& [name, values] : arguments_.options) {
+    for (const auto& given : arguments_.options) {
+      const std::string& name = given.first;  // no structured binding: clang 14 cannot capture one
+      const std::vector<std::string>& values = given.second;
       const auto spec =
           std::find_if(verb.options.begin(), verb.options.end(), [&](const OptionSpec& option) { return option.name == name; });
       if (spec == verb.options.end()) throw InputError(verb.name + " has no option " + name + "; " + see_help(&verb));

@@ -59,12 +59,13 @@ std::string diagnose(const Plan& plan, const Verdict& verdict) {
     if (below_cache(plan, violation)) add(below, violation.buffer);
   }
   if (!unwritten.empty() && !gating_group(plan, unwritten).empty())
-    return "Cause: these are exactly the tokens whose slot is negative on the rank, that is whose cache row another rank "
-           "owns: the kernel left before it had written " +
-           text::list(buffers) + ", which every rank needs for all tokens.";
+    return "the kernel left before it wrote " + text::list(buffers) +
+           " for exactly the tokens whose slot is negative on the rank (another rank owns their cache row); every rank needs "
+           "them for every token";
   if (!below.empty())
-    return "Cause: bytes below the start of " + text::list(below) +
-           ", where the record of slot -1 would lie: the kernel wrote cache rows of tokens that another rank owns.";
+    return "the kernel wrote cache rows of tokens whose slot is negative (another rank owns them): the bytes lie below the "
+           "start of " +
+           text::list(below) + ", where slot -1 would be";
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -125,6 +126,17 @@ void JsonTarget::write(const json::Value& document) const {
     *out_ << text;
     flush_or_throw(*out_, "stdout");
   }
+}
+
+void JsonTarget::deliver(const json::Value& document, const std::string& text) const {
+  std::exception_ptr failure;
+  try {
+    write(document);  // first: a reader of the text who has seen enough may end us
+  } catch (const HarnessError&) {
+    failure = std::current_exception();
+  }
+  *console_ << text << std::flush;
+  if (failure) std::rethrow_exception(failure);
 }
 
 void flush_or_throw(std::ostream& stream, const std::string& name) {

@@ -52,6 +52,8 @@ class JsonTarget {
   bool colour() const { return colour_; }
   // Writes the document, indented, where it was asked for. Throws HarnessError where that does not succeed.
   void write(const json::Value& document) const;
+  // The document, then `text` for a person, which is shown even where the document could not be written.
+  void deliver(const json::Value& document, const std::string& text) const;
 
  private:
   std::optional<ReportFile> file_;

@@ -188,6 +188,7 @@ TEST_F(Run, AFullDiskIsAFailureOfTheHarness) {
   const Ended to_file = run({"run", small, "--backend", "host", "--json", "/dev/full"});
   EXPECT_EQ(to_file.code, 99);
   EXPECT_THAT(to_file.err, HasSubstr("/dev/full"));
+  EXPECT_THAT(to_file.out, HasSubstr("1 result: 1 pass"));  // what was found is not lost
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json", "-"}}) {
     std::vector<std::string> words{"run", small, "--backend", "host"};

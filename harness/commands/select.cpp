@@ -1,7 +1,7 @@
 #include "harness/commands/select.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "harness/core/error.hpp"
 #include "harness/report/text.hpp"
@@ -51,24 +51,23 @@ const Kernel* fixed_kernel(const std::vector<Kernel>& kernels, const std::string
 }
 
 std::vector<const Kernel*> expected_kernels(const std::vector<Kernel>& kernels, const std::vector<NamedCase>& cases) {
-  std::set<std::string> ops, faults;
+  std::map<std::string, std::vector<const Kernel*>> by_op;
   for (const NamedCase& one : cases) {
-    ops.insert(one.op->name);
+    const std::string& op = one.op->name;
+    std::vector<const Kernel*>& selected = by_op[op];
+    if (const Kernel* fixed = fixed_kernel(kernels, op); fixed != nullptr && selected.empty()) selected.push_back(fixed);
     for (const std::string& fault : expected_faults(one.file)) {
-      if (std::none_of(kernels.begin(), kernels.end(),
-                       [&](const Kernel& kernel) { return kernel.op == one.op->name && kernel.fault == fault; }))
+      const auto found = std::find_if(kernels.begin(), kernels.end(),
+                                      [&](const Kernel& kernel) { return kernel.op == op && kernel.fault == fault; });
+      if (found == kernels.end())
         throw InputError(one.reference + ": /expect names the fault '" + text::printable(fault) + "', which no kernel of " +
-                         one.op->name + " has");
-      faults.insert(one.op->name + "@" + fault);
+                         op + " has");
+      if (std::find(selected.begin(), selected.end(), &*found) == selected.end()) selected.push_back(&*found);
     }
   }
-  std::vector<const Kernel*> selected;
-  for (const std::string& op : ops) {
-    if (const Kernel* fixed = fixed_kernel(kernels, op)) selected.push_back(fixed);
-    for (const Kernel& kernel : kernels)
-      if (!kernel.fault.empty() && faults.contains(op + "@" + kernel.fault) && kernel.op == op) selected.push_back(&kernel);
-  }
-  return selected;
+  std::vector<const Kernel*> all;
+  for (const auto& [op, selected] : by_op) all.insert(all.end(), selected.begin(), selected.end());
+  return all;
 }
 
 }  // namespace dcpcheck

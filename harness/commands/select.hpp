@@ -16,7 +16,7 @@ std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, co
 // The op's kernel as it should be; nullptr where there is none.
 const Kernel* fixed_kernel(const std::vector<Kernel>& kernels, const std::string& op);
 
-// For each op: the fixed kernel, then those whose fault is named in a case's `expect`, by name.
+// For each op: the fixed kernel, then those whose fault is named in a case's `expect`, by first mention.
 std::vector<const Kernel*> expected_kernels(const std::vector<Kernel>& kernels, const std::vector<NamedCase>& cases);
 
 }  // namespace dcpcheck

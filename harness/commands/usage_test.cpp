@@ -53,7 +53,7 @@ TEST_F(Usage, MistakesAreOneSentenceAndExitTwo) {
                                       {{"repro", "--jsn", "-"}, "did you mean --json?"},
                                       {{"--bakend", "host", "repro"}, "did you mean --backend?"},
                                       {{"repro", "--backend", "gpu"}, "--backend takes auto, host or cuda"},
-                                      {{"repro", "--backend", "hots"}, "did you mean host?"},
+                                      {{"repro", "--backend", "hst"}, "did you mean host?"},
                                       {{"repro", "--backend"}, "--backend needs a value"},
                                       {{"repro", "--json", "--list"}, "--json needs a value"},
                                       {{"repro", "--json", "a", "--json", "b"}, "--json was given 2 times"},

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <sstream>
 
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/inputs.hpp"
 #include "harness/core/reader.hpp"
+#include "harness/core/recipe.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -20,8 +17,8 @@ namespace {
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
 
 std::string hex16(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, value >>= 4) *digit = "0123456789abcdef"[value & 15];
   return text;
 }
 
@@ -115,6 +112,17 @@ json::Value group_json(const CacheGroup& group) {
   return out;
 }
 
+// A recipe of values: those of the geometry (positions, slots, …) follow from it and are not a case's to choose.
+std::string read_recipe(const Reader& reader) {
+  const std::string text = reader.string();
+  try {
+    if (!parse_recipe(text).of_geometry()) return text;
+  } catch (const InputError& error) {
+    reader.fail(error.what());
+  }
+  reader.fail("a recipe of values is needed");
+}
+
 Padding read_padding(const Reader& reader) {
   reader.object({"tokens", "slots", "positions", "values"});
   Padding padding;
@@ -122,12 +130,7 @@ Padding read_padding(const Reader& reader) {
   if (const auto field = reader.find("slots")) padding.slots = field->one_of({"-1", "-block", "int32_min", "int64_min"});
   if (const auto field = reader.find("positions")) padding.positions = field->one_of({"in_range", "zero", "stale"});
   if (const auto field = reader.find("values")) {
-    padding.values = field->string();
-    try {
-      check_recipe(padding.values);
-    } catch (const InputError& error) {
-      field->fail(error.what());
-    }
+    padding.values = read_recipe(*field);
   }
   return padding;
 }
@@ -319,12 +322,7 @@ Case case_from_json(const Ops& ops, const json::Value& document, const std::stri
   if (const auto values = reader.find("values")) {
     values->object(names_where(op, &TensorSpec::recipe_settable));
     for (const auto& [name, member] : values->members()) {
-      const std::string recipe = member.string();
-      try {
-        check_recipe(recipe);
-      } catch (const InputError& error) {
-        member.fail(error.what());
-      }
+      const std::string recipe = read_recipe(member);
       if (recipe != op.tensor(name)->values) value.values[name] = recipe;
     }
   }

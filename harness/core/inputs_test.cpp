@@ -136,8 +136,9 @@ double mean(const std::vector<float>& values) {
 }
 
 double deviation(const std::vector<float>& values) {
+  const double middle = mean(values);
   double sum = 0;
-  for (const float value : values) sum += (value - mean(values)) * (value - mean(values));
+  for (const float value : values) sum += (value - middle) * (value - middle);
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
@@ -496,6 +497,21 @@ TEST(Geometry, BlockTable) {
   EXPECT_THROW(block_table(made.plan, "mla"), HarnessError);
 }
 
+// With no block to spare, and all needed, the ids are 1 to the last.
+TEST(Geometry, BlockZeroIsNoOnes) {
+  Made made;
+  made.mla().slot_mapping = "replicated";
+  made.mla().spare_blocks = 0;
+  made.size();
+  const std::int64_t blocks = std::get<std::int64_t>(made.plan.environment.at("mla.blocks"));
+  std::set<std::int64_t> ids;
+  for (const auto& row : block_table(made.plan, "mla")) ids.insert(row.begin(), row.end());
+  ids.erase(0);  // columns that hold nothing
+  EXPECT_EQ(static_cast<std::int64_t>(ids.size()), blocks - 1);
+  EXPECT_EQ(*ids.begin(), 1);
+  EXPECT_EQ(*ids.rbegin(), blocks - 1);
+}
+
 // Over a DCP group, each token has one owner, at the slot that the formula gives.
 TEST(Geometry, DcpSlots) {
   Made made;
@@ -735,7 +751,9 @@ TEST(Prefix, HoldsTheCachedTokensOnTheirOwners) {
   EXPECT_EQ(all, records);
 
   made.mla().slot_mapping = "random";
-  for (const auto& own : make_inputs(made.plan).prefix.at("mla_cache")) EXPECT_TRUE(own.empty());
+  const Inputs none = make_inputs(made.plan);
+  EXPECT_EQ(none.prefix.at("mla_cache").size(), 4u);
+  for (const auto& own : none.prefix.at("mla_cache")) EXPECT_TRUE(own.empty());
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST(Json, WritesWhatJsonHasNoNumberFor) {
 }
 
 TEST(Json, IndentsObjectsAndKeepsPlainArraysOnALine) {
-  EXPECT_EQ(dump(parse(R"({"a":[1,2],"b":[{"c":1}]})", ""), 2), "{\n  \"a\": [1, 2],\n  \"b\": [\n    {\n      \"c\": 1\n    }\n  ]\n}");
+  EXPECT_EQ(dump(parse(R"({"a":[1,2],"b":[{"c":1}]})", ""), 2),
+            "{\n  \"a\": [1, 2],\n  \"b\": [\n    {\n      \"c\": 1\n    }\n  ]\n}");
 }
 
 TEST(Json, ReplacesBytesThatAreNoText) { EXPECT_EQ(dump(Value("a\xff")), "\"a\xEF\xBF\xBD\""); }

@@ -22,7 +22,8 @@ class PlanTest : public testing::Test {
 };
 
 TEST_F(PlanTest, TheThreeCacheLayoutsHaveTheirBytes) {
-  const std::string geometry = R"(,"geometry":{"batch":[{"uncached":5}],"caches":{"mla":{"block_size":4,"block_stride_padding":64},"indexer":{"block_size":4}}})";
+  const std::string geometry =
+      R"(,"geometry":{"batch":[{"uncached":5}],"caches":{"mla":{"block_size":4,"block_stride_padding":64},"indexer":{"block_size":4}}})";
   const Plan ds = plan(geometry + R"(,"params":{"mla_layout":"fp8_ds_mla"})");
   const CachePlan& cache = ds.tensor("mla_cache").cache;
   EXPECT_EQ(cache.record_bytes, 656);
@@ -38,8 +39,10 @@ TEST_F(PlanTest, TheThreeCacheLayoutsHaveTheirBytes) {
 }
 
 TEST_F(PlanTest, WhatIsAbsentIsAbsent) {
-  const Plan bare = plan(R"(,"geometry":{"batch":[{"uncached":5}]},"params":{"indexer":false,"kv_c_out":false,"k_pe_out":false})");
-  for (const char* name : {"slot_mapping", "index_slot_mapping", "mla_cache", "indexer_cache", "kv_c_out", "k_pe_out", "topk_indices", "index_k"}) {
+  const Plan bare =
+      plan(R"(,"geometry":{"batch":[{"uncached":5}]},"params":{"indexer":false,"kv_c_out":false,"k_pe_out":false})");
+  for (const char* name : {"slot_mapping", "index_slot_mapping", "mla_cache", "indexer_cache", "kv_c_out", "k_pe_out",
+                           "topk_indices", "index_k"}) {
     EXPECT_EQ(bare.find(name), nullptr) << name;
   }
   EXPECT_NE(bare.find("q_c_out"), nullptr);
@@ -60,7 +63,8 @@ TEST_F(PlanTest, LayoutsBecomeStrides) {
 }
 
 TEST_F(PlanTest, InPlaceOutputsLieOnTheirInputs) {
-  const Plan in_place = plan(R"(,"geometry":{"batch":[{"uncached":5}]},"contract":{"k_outputs":"in_place"},"layout":{"kv_c":{"stride":700,"offset":8}})");
+  const Plan in_place = plan(
+      R"(,"geometry":{"batch":[{"uncached":5}]},"contract":{"k_outputs":"in_place"},"layout":{"kv_c":{"stride":700,"offset":8}})");
   EXPECT_EQ(in_place.tensor("kv_c_out").in_place_of, "kv_c");
   EXPECT_THAT(in_place.tensor("kv_c_out").strides, ElementsAre(700, 1));
   EXPECT_EQ(in_place.tensor("q_c_out").in_place_of, "");
@@ -76,9 +80,11 @@ TEST_F(PlanTest, ATableForEachGroup) {
 }
 
 TEST_F(PlanTest, MemoryIsRefusedBeforeItIsTaken) {
-  const std::string huge = R"(,"geometry":{"batch":[{"uncached":16777216}],"caches":{}},"params":{"q_lora_rank":16384,"max_position":1048576})";
+  const std::string huge =
+      R"(,"geometry":{"batch":[{"uncached":16777216}],"caches":{}},"params":{"q_lora_rank":16384,"max_position":1048576})";
   try {
-    plan(R"(,"geometry":{"batch":[{"uncached":1000000}],"caches":{}},"params":{"q_lora_rank":16384,"max_position":1048576})", std::int64_t{1} << 30);
+    plan(R"(,"geometry":{"batch":[{"uncached":1000000}],"caches":{}},"params":{"q_lora_rank":16384,"max_position":1048576})",
+         std::int64_t{1} << 30);
     FAIL() << "a case of over 100 GiB was accepted";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("more than the memory budget of 1024 MiB"));

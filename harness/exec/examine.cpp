@@ -1,7 +1,6 @@
 #include "harness/exec/examine.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -30,9 +29,8 @@ struct PartFindings {
 };
 
 std::string hex_byte(std::byte value) {
-  char text[8];
-  std::snprintf(text, sizeof text, "0x%02X", static_cast<unsigned>(value));
-  return text;
+  constexpr const char* kDigits = "0123456789ABCDEF";
+  return {'0', 'x', kDigits[static_cast<unsigned>(value) >> 4], kDigits[static_cast<unsigned>(value) & 15]};
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> ranges_of(std::vector<std::int64_t> rows) {

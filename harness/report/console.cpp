@@ -174,7 +174,7 @@ std::string paragraph(const Result& result, const Painter& paint) {
   for (const std::string& sentence : describe_violations(result))
     body += text::wrap("  " + text::printable(sentence), kColumns, 4);
   if (!verdict.detail.empty()) body += text::wrap("  " + text::printable(verdict.detail), kColumns, 4);
-  if (!result.cause.empty()) body += text::wrap("  " + text::printable(result.cause), kColumns, 4);
+  if (!result.cause.empty()) body += text::wrap("  Cause: " + text::printable(result.cause), kColumns, 4);
   return "\n" + (result.as_expected ? paint.strong(head) : paint.bad(head)) + "\n" + body;
 }
 

@@ -70,12 +70,12 @@ std::string first_element(const Violation& violation) {
   const Element& element = violation.first.front();
   std::vector<std::string> parts;
   for (const std::int64_t index : element.index) parts.push_back(std::to_string(index));
-  std::string line = "; first at [";
-  for (std::size_t i = 0; i < parts.size(); ++i) line += (i == 0 ? "" : ", ") + parts[i];
-  line += "]";
+  std::string line = counts_bytes(violation.reason) ? "; first at byte " : "; first at [";
+  for (std::size_t i = 0; i < parts.size(); ++i) line.append(i == 0 ? "" : ", ").append(parts[i]);
+  if (!counts_bytes(violation.reason)) line += "]";
   if (!element.field.empty()) line += " of " + element.field;
   if (!element.got.empty()) line += ": got " + element.got;
-  if (!element.admissible.empty()) line += ", admissible " + element.admissible;
+  if (!element.admissible.empty()) line += ", should be " + element.admissible;
   return line;
 }
 

@@ -53,7 +53,7 @@ struct Result {
   Expectation expected;
   bool as_expected = false;
   Verdict verdict;
-  std::string cause;  // a sentence on what the violations have in common; empty: nothing is known
+  std::string cause;  // what the violations have in common, as a clause; empty: nothing is known
   std::string inputs_digest, all_digest;
   std::map<std::string, std::string> output_digests;  // "rank<r>/<buffer>"
   double seconds = 0;

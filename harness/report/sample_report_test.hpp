@@ -58,7 +58,7 @@ inline Report sample_report() {
     violation.count = 384 * 128;
     gated.verdict.violations.push_back(violation);
   }
-  gated.cause = "Cause: a sentence that the commands add.";
+  gated.cause = "a sentence that the commands add";
   report.results.push_back(gated);
 
   Result stray = sample_result("512-dcp4", "cache_unguarded", 4);

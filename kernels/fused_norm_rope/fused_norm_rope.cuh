@@ -110,6 +110,9 @@ struct Args {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  // Whether blocks of one launch write the same bytes. On the host such a fault runs its blocks one after another: a
+  // race there would be the program's own, and its findings would differ from run to run.
+  static constexpr bool blocks_collide = false;
 
   // Whether a token's norms run at all, by its slot in the MLA cache: whoever owns its row, they do.
   static DCPCHECK_HD bool row_is_worked(std::int64_t slot) {
@@ -424,7 +427,7 @@ inline std::size_t scratch(const Args& args) {
 // Runs the kernel on the host. Returns why the launch is refused, or "".
 template <class Decisions>
 std::string launch_host(const Args& args, int threads) {
-  return kernels::launch_host(grid(args), scratch(args), threads,
+  return kernels::launch_host(grid(args), scratch(args), Decisions::blocks_collide ? 1 : threads,
                               [&](const Block& block) { Body<Decisions>::run(args, block); });
 }
 

@@ -88,10 +88,10 @@ int run(const Arguments& arguments, Context& context) {
   if (context.progress) *context.err << "\r\x1b[K" << std::flush;
   suite.report.relations = k_rows_relations(suite.consumed, settings.backend->name());
   sort_for_reading(suite.report.results);
-  target.write(report_to_json(suite.report));
-  target.console() << render_console(suite.report, {target.colour()});
+  std::string text = render_console(suite.report, {target.colour()});
   for (const Result& result : suite.report.results)
-    if (!result.as_expected) target.console() << result.replay << "\n";
+    if (!result.as_expected) text += result.replay + "\n";
+  target.deliver(report_to_json(suite.report), text);
   const int code = exit_code(suite.report);
   if (code == 3) *context.err << "dcpcheck: nothing was vouched for: no case came to an answer\n";
   return code;

@@ -67,14 +67,14 @@ int run(const Arguments& arguments, Context& context) {
         console << replay << "\n" << std::flush;  // before the run: it is there whatever the kernel does
       });
   const Report& report = suite.report;
-  target.write(report_to_json(report));
-  console << (report.results.empty() ? "" : "\n") << render_console(report, {target.colour()});
+  std::string text = (report.results.empty() ? "" : "\n") + render_console(report, {target.colour()});
   const bool single = report.results.size() == 1;
   bool first = true;
   for (const Result& result : report.results) {
     if (result.as_expected && !single) continue;
-    console << (std::exchange(first, false) ? "\n" : "") << result.replay << "\n";
+    text += (std::exchange(first, false) ? "\n" : "") + result.replay + "\n";
   }
+  target.deliver(report_to_json(report), text);
   const int code = exit_code(report);
   if (code == 3)
     *context.err << "dcpcheck: nothing was vouched for: "

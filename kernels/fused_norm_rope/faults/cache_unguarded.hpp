@@ -10,6 +10,9 @@ struct cache_unguarded : Fixed {
       "Materialises K on every rank, but without the guard in front of the caches: slot -1 is written, one record below each "
       "cache, and the indexer's scale into its block 0 (the fix of vLLM 54907 without its second half).";
 
+  // All tokens of slot -1 share that one record.
+  static constexpr bool blocks_collide = true;
+
   // -1 only: with other negative slots the write could land anywhere, and end the process instead of being reported.
   static DCPCHECK_HD bool slot_is_owned(std::int64_t slot) { return slot >= -1; }
 };
