@@ -60,6 +60,7 @@ std::vector<Source> sources_of(const Context& context, const std::string& operan
   if (error) throw InputError(text::printable(operand) + ": the folder could not be read: " + error.message());
   std::sort(paths.begin(), paths.end());
   std::vector<Source> sources;
+  sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back(file_source(path));
   return sources;
 }

@@ -32,10 +32,13 @@ inline std::string read_file(const std::filesystem::path& path) {
 
 // A test with a folder of its own, which is gone after it.
 class Program : public testing::Test {
- protected:
+ public:
   Program() { std::filesystem::create_directories(folder_); }
   ~Program() override { std::filesystem::remove_all(folder_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
 
+ protected:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   std::string file(const std::string& name, const std::string& text) const {
@@ -55,7 +58,7 @@ class Program : public testing::Test {
     if (child != 0) return child;
     ::dup2(::open(out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
     ::dup2(::open(err_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-    ::signal(SIGINT, SIG_DFL);  // ctest may have been started in the background, where it is ignored
+    static_cast<void>(::signal(SIGINT, SIG_DFL));  // ctest may have been started in the background, where it is ignored
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

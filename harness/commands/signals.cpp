@@ -49,7 +49,7 @@ SignalWatch::~SignalWatch() {
 }
 
 void die_by(int signal) {
-  std::signal(signal, SIG_DFL);
+  static_cast<void>(std::signal(signal, SIG_DFL));
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, signal);

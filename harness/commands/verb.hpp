@@ -32,9 +32,9 @@ struct Arguments {
 
   bool has(std::string_view option) const { return options.contains(option); }
   // The option's value, or `fallback` where it was not given.
-  std::string text(std::string_view option, std::string fallback = {}) const {
+  std::string text(std::string_view option, const std::string& fallback = {}) const {
     const auto found = options.find(option);
-    return found == options.end() || found->second.empty() ? std::move(fallback) : found->second.back();
+    return found == options.end() || found->second.empty() ? fallback : found->second.back();
   }
   std::vector<std::string> all(std::string_view option) const {
     const auto found = options.find(option);

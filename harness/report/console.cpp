@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -132,7 +133,7 @@ std::string paired_table(const Report& report, const Painter& paint) {
 std::string fraction_cell(const Verdict& verdict) {
   if (verdict.worst.buffer.empty()) return std::string(kNothing);
   if (!(verdict.worst.fraction < 1000)) return ">999";
-  const auto hundredths = static_cast<std::int64_t>(verdict.worst.fraction * 100 + 0.5);
+  const std::int64_t hundredths = std::llround(verdict.worst.fraction * 100);
   const std::string digits = std::to_string(hundredths % 100);
   return std::to_string(hundredths / 100) + "." + (digits.size() == 1 ? "0" : "") + digits;
 }

@@ -14,10 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 
 class Output : public testing::Test {
- protected:
+ public:
   Output() { fs::create_directories(folder_); }
   ~Output() override { fs::remove_all(folder_); }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
 
+ protected:
   static std::string read(const fs::path& path) {
     std::ifstream file(path);
     std::stringstream text;
