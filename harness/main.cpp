@@ -31,8 +31,16 @@ bool wants_colour(int descriptor) {
          (terminal == nullptr || std::string_view(terminal) != "dumb");
 }
 
-Context make_context(const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
+// How a person called the program: harness/run says so of itself, as it builds before it becomes this program.
+std::string called_as(const char* program) {
+  const char* launcher = std::getenv("DCPCHECK_LAUNCHER");
+  if (launcher != nullptr && *launcher != '\0') return launcher;
+  return program == nullptr || *program == '\0' ? "dcpcheck" : program;
+}
+
+Context make_context(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
   Context context;
+  context.program = called_as(program);
   context.tool = tool_info();
   context.command = words;
   context.command.insert(context.command.begin(), "dcpcheck");
@@ -53,7 +61,7 @@ Context make_context(const std::vector<std::string>& words, const std::atomic<in
   return context;
 }
 
-int run(const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
+int run(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
   const ToolInfo tool = tool_info();
   const std::vector<Verb> verbs = all_verbs();
   const CommandLine line = parse_command_line(words, verbs, tool.version + " (" + tool.revision + ")");
@@ -61,7 +69,7 @@ int run(const std::vector<std::string>& words, const std::atomic<int>& interrupt
     std::cout << line.answer;
     return 0;
   }
-  Context context = make_context(words, interrupted);
+  Context context = make_context(program, words, interrupted);
   return line.verb->run(line.arguments, context);
 }
 
@@ -74,9 +82,9 @@ void complain(const std::string& what) {
   }
 }
 
-int guarded(const std::vector<std::string>& words, const std::atomic<int>& interrupted, int& signal) {
+int guarded(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted, int& signal) {
   try {
-    const int code = run(words, interrupted);
+    const int code = run(program, words, interrupted);
     flush_or_throw(std::cout, "stdout");
     return code;
   } catch (const InputError& error) {
@@ -105,7 +113,7 @@ int main(int argc, char** argv) {
   int code = 0;
   {
     const dcpcheck::SignalWatch watch(interrupted);
-    code = dcpcheck::guarded({argv + (argc > 0 ? 1 : 0), argv + argc}, interrupted, signal);
+    code = dcpcheck::guarded(argc > 0 ? argv[0] : nullptr, {argv + (argc > 0 ? 1 : 0), argv + argc}, interrupted, signal);
   }
   if (signal != 0) {
     std::cout.flush();

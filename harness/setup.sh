@@ -83,13 +83,15 @@ build() {
     # Ninja runs CMake again when a CMakeLists.txt or a globbed folder changes, but not for these two.
     key=$(cat -- "$root/CMakePresets.json"; find_nvcc || :)
     if [[ ! -f $directory/build.ninja || $key != "$(cat -- "$directory/configured" 2>/dev/null)" ]]; then
-      say "building build/$preset"
+      say "building build/$preset: the first time takes some minutes"
       quietly "$directory/configure.log" cmake --fresh -S "$root" --preset "$preset"
       grep -o 'No nvcc.*' -- "$directory/configure.log" >&2 || :
       printf '%s\n' "$key" >"$directory/configured"
     fi
     quietly "$directory/build.log" cmake --build "$directory" "$@"
-    grep -q 'no work to do' -- "$directory/build.log" || say "built build/$preset in $((SECONDS - start)) s"
+    # The revision is looked up each time; it is a build only where something was compiled or linked.
+    grep -qE 'Building|Linking' -- "$directory/build.log" && say "built build/$preset in $((SECONDS - start)) s"
+    true
   ) 9>"$directory/lock" >&2
 }
 

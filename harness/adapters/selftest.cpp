@@ -32,7 +32,8 @@ std::string self_test(Backend& backend, const std::map<std::string, BuiltinOp, s
     const std::string digest = result.all_digest.substr(0, 16);
     if (digest == kDigest) return "";
     return "the self-test's bits on " + backend.name() + " have the digest " + digest + ", not " + kDigest +
-           ": this build does not compute what others do";
+           ": this build does not compute what others do (after a change to kernels/fused_norm_rope that is meant to change "
+           "bits, put the new digest into harness/adapters/selftest.cpp; --no-self-test judges the kernels all the same)";
   }
   return "the self-test found no kernel that " + backend.name() + " can run";
 }

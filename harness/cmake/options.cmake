@@ -18,7 +18,7 @@ set(DCPCHECK_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, as CMAKE_
 
 add_library(dcpcheck_options INTERFACE)
 target_include_directories(dcpcheck_options INTERFACE "${CMAKE_SOURCE_DIR}")
-# A run on any machine gives the same bits: no contraction, nothing of fast-math (harness/exec/selftest.hpp holds us to it).
+# A run on any machine gives the same bits: no contraction, nothing of fast-math (harness/adapters/selftest.hpp holds us to it).
 target_compile_options(dcpcheck_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Wconversion;-Wno-sign-conversion;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>
   $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--extended-lambda;--expt-relaxed-constexpr;-Xcompiler=-ffp-contract=off;-Xcompiler=-Wall>)

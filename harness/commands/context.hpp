@@ -27,6 +27,7 @@ struct EmbeddedFile {
 struct Context {
   ToolInfo tool;
   std::vector<std::string> command;  // the words of the command line
+  std::string program = "dcpcheck";  // how the program was called: what replay lines begin with
   Ops ops;
   std::map<std::string, Reference, std::less<>> references;  // by op
   std::vector<Kernel> kernels;

@@ -43,6 +43,11 @@ bool below_cache(const Plan& plan, const Violation& violation) {
   });
 }
 
+// What a negative slot means in this case.
+std::string whose_rows(const Plan& plan) {
+  return plan.value.geometry.world_size > 1 ? "another rank owns their cache row" : "they have no row in this cache";
+}
+
 }  // namespace
 
 std::string diagnose(const Plan& plan, const Verdict& verdict) {
@@ -60,12 +65,11 @@ std::string diagnose(const Plan& plan, const Verdict& verdict) {
   }
   if (!unwritten.empty() && !gating_group(plan, unwritten).empty())
     return "the kernel left before it wrote " + text::list(buffers) +
-           " for exactly the tokens whose slot is negative on the rank (another rank owns their cache row); every rank needs "
-           "them for every token";
+           " for exactly the tokens whose slot is negative on the rank (" + whose_rows(plan) +
+           "); every rank needs them for every token";
   if (!below.empty())
-    return "the kernel wrote cache rows of tokens whose slot is negative (another rank owns them): the bytes lie below the "
-           "start of " +
-           text::list(below) + ", where slot -1 would be";
+    return "the kernel wrote cache rows of tokens whose slot is negative (" + whose_rows(plan) +
+           "): the bytes lie below the start of " + text::list(below) + ", where slot -1 would be";
   return {};
 }
 

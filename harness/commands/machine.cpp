@@ -89,9 +89,11 @@ CudaFacts cuda_facts() {
 
 Machine describe_machine(int threads, const Backend* cuda) {
   Machine machine{os_name(), cpu_name(), threads, compiler_name(), {}, {}, {}};
+#ifdef DCPCHECK_HAVE_CUDA
+  machine.cuda = cuda_version(CUDART_VERSION);
+#endif
   if (cuda == nullptr) return machine;
   const CudaFacts facts = cuda_facts();
-  if (!facts.toolkit.empty()) machine.cuda = facts.toolkit;
   if (!facts.driver.empty()) machine.driver = facts.driver;
   machine.device = cuda->description();
   return machine;

@@ -10,7 +10,7 @@
 
 namespace dcpcheck {
 
-// `cuda`: the CUDA backend, where the run uses it; without it the CUDA fields are empty.
+// `cuda`: the CUDA backend, where the run uses it; without it driver and device are empty.
 Machine describe_machine(int threads, const Backend* cuda);
 
 // What the CUDA runtime says, for people: one line each. Empty where this build has no CUDA backend.

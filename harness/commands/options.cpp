@@ -62,6 +62,10 @@ OptionSpec kernel_option(const std::string& fallback) {
 }
 OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take of memory, as 512MiB; default: 4GiB", false}; }
 
+OptionSpec self_test_option() {
+  return {"--no-self-test", "", "Run although this build may not compute the bits that digests are compared by", false};
+}
+
 std::uint64_t parse_seed(std::string_view text) {
   std::uint64_t seed = 0;
   const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
@@ -100,6 +104,7 @@ RunSettings run_settings(const Arguments& arguments) {
   settings.threads = parse_threads(arguments.text("--threads"));
   if (arguments.has("--seed")) settings.seed = parse_seed(arguments.text("--seed"));
   settings.kernels = arguments.all("--kernel");
+  settings.self_test = !arguments.has("--no-self-test");
   settings.memory_text = arguments.text("--memory");
   settings.memory = settings.memory_text.empty() ? kDefaultMemory : parse_size(settings.memory_text);
   settings.backend = parse_backend(arguments.text("--backend", "auto"));

@@ -21,6 +21,7 @@ OptionSpec threads_option();
 OptionSpec seed_option();
 OptionSpec kernel_option(const std::string& fallback);
 OptionSpec memory_option();
+OptionSpec self_test_option();
 
 // "16 hex digits", "0x…" or a decimal number. Throws InputError.
 std::uint64_t parse_seed(std::string_view text);
@@ -37,6 +38,7 @@ struct RunSettings {
   std::vector<std::string> kernels;  // --kernel, as given
   std::int64_t memory = 0;           // bytes
   std::string memory_text;           // as given; empty: the default
+  bool self_test = true;             // refuse to run where the backend does not compute the right bits
 };
 
 // Throws InputError where a value is none, or the backend is not to be had here.

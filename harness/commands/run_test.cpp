@@ -59,8 +59,8 @@ TEST_F(Run, APassIsZero) {
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.err, IsEmpty());
   // The replay line stands before the run, and again last.
-  const std::string replay =
-      "dcpcheck run --backend host --kernel builtin:fused_norm_rope --seed 0000000000000001 " + small + "\n";
+  const std::string replay = std::string(DCPCHECK_PROGRAM) +
+                             " run --backend host --kernel builtin:fused_norm_rope --seed 0000000000000001 " + small + "\n";
   EXPECT_TRUE(ended.out.starts_with(replay)) << ended.out;
   EXPECT_TRUE(ended.out.ends_with(replay)) << ended.out;
 }

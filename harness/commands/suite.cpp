@@ -13,14 +13,16 @@
 namespace dcpcheck {
 namespace {
 
-std::string replay_line(const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
-  std::string line = "dcpcheck run --backend " + settings.backend->name() + " --kernel " + text::shell_quote(kernel);
+std::string replay_line(const Context& context, const RunSettings& settings, const NamedCase& named,
+                        const std::string& kernel) {
+  std::string line = text::shell_quote(context.program) + " run --backend " + settings.backend->name() + " --kernel " +
+                     text::shell_quote(kernel);
   line += " --seed " + seed_text(named.file.value.seed);
   if (!settings.memory_text.empty()) line += " --memory " + text::shell_quote(settings.memory_text);
   return line + " " + text::shell_quote(named.reference);
 }
 
-Result new_result(const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
+Result new_result(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
   Result result;
   result.case_reference = named.reference;
   result.id = named.id;
@@ -30,12 +32,13 @@ Result new_result(const RunSettings& settings, const NamedCase& named, const std
   result.backend = settings.backend->name();
   result.world_size = named.file.value.geometry.world_size;
   result.token_rows = named.file.value.geometry.live_tokens();
-  result.replay = replay_line(settings, named, kernel);
+  result.replay = replay_line(context, settings, named, kernel);
   return result;
 }
 
-Result skipped_result(const RunSettings& settings, const NamedCase& named, const std::string& kernel, std::string why) {
-  Result result = new_result(settings, named, kernel);
+Result skipped_result(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel,
+                      std::string why) {
+  Result result = new_result(context, settings, named, kernel);
   if (const std::size_t at = kernel.find('@'); at != std::string::npos) result.fault = kernel.substr(at + 1);
   result.verdict.status = Status::skipped;
   result.verdict.detail = std::move(why);
@@ -58,7 +61,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
   Backend& backend = *settings.backend;
   SuiteResult suite;
   suite.report = new_report(context, settings);
-  if (const std::string difference = context.self_test(backend); !difference.empty())
+  if (const std::string difference = settings.self_test ? context.self_test(backend) : ""; !difference.empty())
     throw HarnessError("the " + backend.name() +
                        " backend does not compute the bits that it should, so nothing was run: " + difference);
   RunOptions options;
@@ -67,19 +70,20 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
   options.interrupted = context.interrupted;
   for (const Job& job : jobs) {
     const NamedCase& named = *job.named;
-    if (job.runs.empty()) suite.report.results.push_back(skipped_result(settings, named, job.skipped_kernel, job.skipped));
+    if (job.runs.empty())
+      suite.report.results.push_back(skipped_result(context, settings, named, job.skipped_kernel, job.skipped));
     std::optional<Prepared> prepared;  // once a kernel needs it
     for (const Job::Run& run : job.runs) {
       context.check_interrupted();
       const Kernel& kernel = *run.kernel;
       if (!backend.can_run(kernel)) {
-        Result result =
-            skipped_result(settings, named, kernel.name, kernel.name + " cannot run on the " + backend.name() + " backend");
+        Result result = skipped_result(context, settings, named, kernel.name,
+                                       kernel.name + " cannot run on the " + backend.name() + " backend");
         result.expected = run.expected;
         suite.report.results.push_back(std::move(result));
         continue;
       }
-      Result result = new_result(settings, named, kernel.name);
+      Result result = new_result(context, settings, named, kernel.name);
       before(named, kernel, result.replay);
       if (!prepared)
         prepared = prepare(*named.op, context.references.at(named.op->name), named.file.value, settings.memory,

@@ -10,6 +10,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/core/recipe.hpp"
+#include "harness/core/verdict.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -114,7 +115,7 @@ json::Value group_json(const CacheGroup& group) {
 
 // A recipe of values: those of the geometry (positions, slots, …) follow from it and are not a case's to choose.
 std::string read_recipe(const Reader& reader) {
-  const std::string text = reader.string();
+  std::string text = reader.string();
   try {
     if (!parse_recipe(text).of_geometry()) return text;
   } catch (const InputError& error) {
@@ -221,13 +222,19 @@ std::vector<std::string> op_names(const Ops& ops) {
   return names;
 }
 
-void check_expect(const Reader& reader) {
+// What a case comes to on each fault; reasons and buffers by their names, so that a slip in one is no expectation.
+void check_expect(const Op& op, const Reader& reader) {
+  std::vector<std::string> reasons, buffers;
+  for (int reason = 0; reason <= static_cast<int>(Reason::nothing_compared); ++reason) {
+    reasons.emplace_back(name_of(static_cast<Reason>(reason)));
+  }
+  for (const TensorSpec& tensor : op.tensors) buffers.push_back(tensor.name);
   for (const auto& [fault, expectation] : reader.members()) {
     expectation.object({"status", "reasons", "buffers"});
     expectation.at("status").one_of({"pass", "fail", "crash", "hang", "skipped"});
-    for (const char* list : {"reasons", "buffers"}) {
+    for (const auto& [list, known] : {std::pair("reasons", &reasons), std::pair("buffers", &buffers)}) {
       if (const auto names = expectation.find(list)) {
-        for (const Reader& name : names->elements()) static_cast<void>(name.string());
+        for (const Reader& name : names->elements()) static_cast<void>(name.one_of(*known));
       }
     }
   }
@@ -330,7 +337,7 @@ Case case_from_json(const Ops& ops, const json::Value& document, const std::stri
     launch->object({"graph"});
     if (const auto field = launch->find("graph")) value.graph = field->boolean();
   }
-  validate(op, value, source);
+  validate(op, value, pointer.empty() ? source : source + ": " + pointer);
   return value;
 }
 
@@ -343,11 +350,11 @@ CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::strin
   file.path = path;
   if (const auto field = reader.find("name")) file.name = field->string();
   if (const auto field = reader.find("source")) file.source = field->string();
+  file.value = case_from_json(ops, reader.at("case").value(), path, "/case");
   if (const auto field = reader.find("expect")) {
-    check_expect(*field);
+    check_expect(ops.at(file.value.op), *field);
     file.expect = field->value();
   }
-  file.value = case_from_json(ops, reader.at("case").value(), path, "/case");
   return file;
 }
 

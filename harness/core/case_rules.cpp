@@ -21,8 +21,34 @@ std::int64_t columns_needed(const Geometry& geometry, const CacheGroup& group) {
   return columns;
 }
 
+// `source` may end in the pointer under which the case stands in its file ("f.json: /case").
 void check(bool rule, const std::string& source, const std::string& sentence) {
-  if (!rule) throw InputError(source + ": " + sentence);
+  if (rule) return;
+  constexpr std::string_view kUnder = ": /case";
+  if (!source.ends_with(kUnder)) throw InputError(source + ": " + sentence);
+  if (sentence.starts_with('/')) throw InputError(source + sentence);
+  throw InputError(source.substr(0, source.size() - kUnder.size()) + ": " + sentence);
+}
+
+// `sentence` with each {name} replaced by what the environment says of it.
+std::string filled_in(const std::string& sentence, const Environment& environment) {
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t open = sentence.find('{'); open != std::string::npos; open = sentence.find('{', at)) {
+    const std::size_t close = sentence.find('}', open);
+    if (close == std::string::npos) break;
+    const auto term = environment.find(sentence.substr(open + 1, close - open - 1));
+    out += sentence.substr(at, open - at);
+    if (term == environment.end()) {
+      out += sentence.substr(open, close + 1 - open);
+    } else if (const auto* number = std::get_if<std::int64_t>(&term->second)) {
+      out += std::to_string(*number);
+    } else {
+      out += std::get<std::string>(term->second);
+    }
+    at = close + 1;
+  }
+  return out + sentence.substr(at);
 }
 
 void validate_group(const Op& op, const Case& value, const std::string& name, const std::string& source) {
@@ -159,7 +185,7 @@ void validate(const Op& op, const Case& value, const std::string& source) {
     check(arithmetic == value.contract.end() || arithmetic->second != "i32" || slots < (std::int64_t{1} << 31), source,
           "slot_arithmetic i32 needs fewer than 2^31 slots");
   }
-  for (const Requirement& rule : op.require) check(rule.that.truth(environment), source, rule.say);
+  for (const Requirement& rule : op.require) check(rule.that.truth(environment), source, filled_in(rule.say, environment));
 }
 
 }  // namespace dcpcheck

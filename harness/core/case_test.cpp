@@ -95,12 +95,13 @@ TEST_F(CaseTest, RefusalsNameThePointerTheValueAndTheRule) {
   EXPECT_THAT(refusal(with(R"("params":{"mla_layout":"fp4"})")), HasSubstr("bf16, fp8 or fp8_ds_mla is needed"));
   EXPECT_THAT(refusal(with(R"("params":{"q_eps":-1})")), HasSubstr("a number from 0.0 to 1.0"));
   EXPECT_THAT(refusal(with(R"("params":{"mla_layout":"fp8_ds_mla","kv_lora_rank":256})")),
-              HasSubstr("its record is 656 bytes"));
+              HasSubstr("not 256 and 64: its record is 656 bytes"));
   EXPECT_THAT(refusal(with(R"("contract":{"tile_scale":"log2"})")), HasSubstr("fp32_div, fp32_mul or pow2"));
   EXPECT_THAT(refusal(with(R"("layout":{"positions":{"stride":2}})")), HasSubstr("/layout/positions is not known"));
   EXPECT_THAT(refusal(with(R"("values":{"positions":"zero"})")), HasSubstr("/values/positions is not known"));
   EXPECT_THAT(refusal(with(R"("values":{"q_c":"gauss"})")), HasSubstr("/values/q_c is \"gauss\""));
-  EXPECT_THAT(refusal(with(R"("geometry":{"batch":[{"uncached":9000}],"caches":{}})")), HasSubstr("max_position is too small"));
+  EXPECT_THAT(refusal(with(R"("geometry":{"batch":[{"uncached":9000}],"caches":{}})")),
+              HasSubstr("max_position is 8192, too small for the last position, 8999"));
 }
 
 TEST_F(CaseTest, AFieldThatTheOpDoesNotUseIsAnError) {

@@ -114,7 +114,7 @@ struct Writer {
   void line(int level) {
     if (indent == 0) return;
     out += '\n';
-    out.append(static_cast<std::size_t>(level * indent), ' ');
+    out.append(static_cast<std::size_t>(level) * static_cast<std::size_t>(indent), ' ');
   }
   void write(const Value& value, int level) {
     if (value.get<std::nullptr_t>()) out += "null";

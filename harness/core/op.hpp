@@ -29,7 +29,8 @@ struct Param {
   std::vector<std::string> choices;  // choice
 };
 
-// A rule that joins several params or sizes. `that` must be true; `say` is the sentence shown where it is not.
+// A rule that joins several params or sizes. `that` must be true; `say` is the sentence shown where it is not, with
+// {name} standing for the value of a name.
 struct Requirement {
   Expression that;
   std::string say;

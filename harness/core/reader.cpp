@@ -31,7 +31,7 @@ void Reader::object(const std::vector<std::string>& known) const {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string near = nearest_name(name, known);
     throw InputError(source_ + ": " + member.pointer() + " is not known here" +
-                     (near.empty() ? known.empty() ? std::string("; no field is") : "; the fields are " + list_of(known)
+                     (near.empty() ? known.empty() ? std::string(": there are no fields") : "; the fields are " + list_of(known)
                                    : "; did you mean \"" + near + "\"?"));
   }
 }
@@ -90,8 +90,9 @@ std::string Reader::string() const {
 
 std::string Reader::one_of(const std::vector<std::string>& choices) const {
   const auto* text = value_->get<std::string>();
-  if (!text || std::find(choices.begin(), choices.end(), *text) == choices.end()) fail(list_of(choices) + " is needed");
-  return *text;
+  if (text && std::find(choices.begin(), choices.end(), *text) != choices.end()) return *text;
+  const std::string near = text ? nearest_name(*text, choices) : "";
+  fail(list_of(choices) + " is needed" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {

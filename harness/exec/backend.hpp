@@ -15,6 +15,15 @@
 
 namespace dcpcheck {
 
+// An input that a kernel wrote to: how many bytes differ, and the first of them.
+struct ChangedInput {
+  std::string name;
+  std::int64_t bytes = 0, first = 0;
+};
+
+// Adds the input to `changed` where its bytes `now` are not those that were `placed`.
+void compare_input(const std::string& name, const Bytes& placed, const std::byte* now, std::vector<ChangedInput>& changed);
+
 // One rank's inputs, placed where the kernel will read them, and room for the arena of its outputs.
 class Placement {
  public:
@@ -23,7 +32,7 @@ class Placement {
   // Returns why the launch was refused, or "". Throws HarnessError where the device is lost.
   virtual LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) = 0;
   // The inputs that no longer hold what was placed.
-  virtual std::vector<std::string> changed_inputs() = 0;
+  virtual std::vector<ChangedInput> changed_inputs() = 0;
 };
 
 class Backend {

@@ -143,7 +143,7 @@ class CudaPlacement : public Placement {
     try {
       arena_base_ = allocate(arena.bytes);
       for (const TensorPlan& tensor : plan.tensors) {
-        if (tensor.role != Role::in || lies_in_arena(tensor.name)) continue;
+        if (tensor.role != Role::in || arena.has(tensor.name)) continue;
         const Bytes& storage = inputs.get(tensor.name, rank);
         const auto bytes = static_cast<std::int64_t>(storage.size());
         std::byte* address = nullptr;
@@ -174,15 +174,15 @@ class CudaPlacement : public Placement {
     return refused;
   }
 
-  std::vector<std::string> changed_inputs() override {
-    std::vector<std::string> changed;
+  std::vector<ChangedInput> changed_inputs() override {
+    std::vector<ChangedInput> changed;
     for (const auto& [name, address] : addresses_) {
       const Bytes& storage = inputs_.get(name, rank_);
       if (storage.empty()) continue;
       Bytes now(storage.size());
       DCPCHECK_CUDA_CALL(cudaMemcpyAsync(now.data(), address, now.size(), cudaMemcpyDeviceToHost, device_.stream));
       DCPCHECK_CUDA_CALL(cudaStreamSynchronize(device_.stream));
-      if (std::memcmp(now.data(), storage.data(), now.size()) != 0) changed.push_back(name);
+      compare_input(name, storage, now.data(), changed);
     }
     return changed;
   }
@@ -228,13 +228,6 @@ class CudaPlacement : public Placement {
     }
     pooled_.clear();
     flush_.clear();
-  }
-
-  bool lies_in_arena(std::string_view name) const {
-    for (const ArenaBuffer& buffer : arena_.buffers) {
-      if (buffer.name == name) return true;
-    }
-    return false;
   }
 
   Device& device_;

@@ -197,6 +197,7 @@ class Examiner {
     if (steady && span.column == 0 && columns == field.expected->columns && first_tile_unwritten < 0) {
       found.written += bytes;
       found.compared += columns;
+      seen(found, span);
       const RowJudgement row = judge_row(
           *field.expected, span.row, at(images_.after_a, span.begin), field.how, scales, field.plan.tile,
           [&](std::int64_t column, double) { note(found, Reason::inadmissible, span, column, "", scale_at(column)); });
@@ -221,6 +222,7 @@ class Examiner {
       }
       if (first_tile_unwritten >= 0) continue;
       ++found.compared;
+      seen(found, span);
       const ElementJudgement verdict = judge_element(*field.expected, span.row * field.expected->columns + column,
                                                      at(images_.after_a, byte), field.how, scale_at(column));
       if (!verdict.admitted) {
@@ -229,6 +231,11 @@ class Examiner {
         worst(found, span, column, verdict.fraction);
       }
     }
+  }
+
+  // The first element that was compared stands for all where each was the reference's own nearest code.
+  void seen(PartFindings& found, const Span& span) const {
+    if (found.worst.buffer.empty()) worst(found, span, span.column, 0);
   }
 
   void worst(PartFindings& found, const Span& span, std::int64_t column, double fraction) const {
@@ -283,7 +290,7 @@ void merge(PartFindings&& part, PartFindings& whole) {
   whole.compared += part.compared;
   whole.guarded += part.guarded;
   whole.runs_differ = whole.runs_differ || part.runs_differ;
-  if (part.worst.fraction > whole.worst.fraction) whole.worst = part.worst;
+  if (whole.worst.buffer.empty() || part.worst.fraction > whole.worst.fraction) whole.worst = part.worst;
 }
 
 }  // namespace

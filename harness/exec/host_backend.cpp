@@ -1,5 +1,6 @@
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "harness/core/error.hpp"
 #include "harness/exec/backend.hpp"
@@ -13,7 +14,7 @@ class HostPlacement : public Placement {
   HostPlacement(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
       : plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
     for (const TensorPlan& tensor : plan.tensors) {
-      if (tensor.role != Role::in || lies_in_arena(tensor.name)) continue;
+      if (tensor.role != Role::in || arena.has(tensor.name)) continue;
       const Bytes& storage = inputs.get(tensor.name, rank);
       HostMemory memory(static_cast<std::int64_t>(storage.size()), tensor.spec->bounded);
       if (!storage.empty()) std::memcpy(memory.data(), storage.data(), storage.size());
@@ -27,23 +28,13 @@ class HostPlacement : public Placement {
     return kernel.host(launch);
   }
 
-  std::vector<std::string> changed_inputs() override {
-    std::vector<std::string> changed;
-    for (const auto& [name, memory] : memory_) {
-      const Bytes& storage = inputs_.get(name, rank_);
-      if (!storage.empty() && std::memcmp(memory.data(), storage.data(), storage.size()) != 0) changed.push_back(name);
-    }
+  std::vector<ChangedInput> changed_inputs() override {
+    std::vector<ChangedInput> changed;
+    for (const auto& [name, memory] : memory_) compare_input(name, inputs_.get(name, rank_), memory.data(), changed);
     return changed;
   }
 
  private:
-  bool lies_in_arena(std::string_view name) const {
-    for (const ArenaBuffer& buffer : arena_.buffers) {
-      if (buffer.name == name) return true;
-    }
-    return false;
-  }
-
   const Plan& plan_;
   const Inputs& inputs_;
   std::int64_t rank_;
@@ -68,6 +59,16 @@ class HostBackend : public Backend {
 };
 
 }  // namespace
+
+void compare_input(const std::string& name, const Bytes& placed, const std::byte* now, std::vector<ChangedInput>& changed) {
+  if (placed.empty() || std::memcmp(now, placed.data(), placed.size()) == 0) return;
+  ChangedInput found{name, 0, -1};
+  for (std::size_t byte = 0; byte < placed.size(); ++byte) {
+    if (now[byte] == placed[byte]) continue;
+    if (found.bytes++ == 0) found.first = static_cast<std::int64_t>(byte);
+  }
+  changed.push_back(std::move(found));
+}
 
 std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
 

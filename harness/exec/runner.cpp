@@ -131,12 +131,13 @@ class CaseRun {
       add(findings, verdict);
       record_digests(tensor, spans, images, rank, result);
     }
-    for (const std::string& name : placement->changed_inputs()) {
+    for (const ChangedInput& input : placement->changed_inputs()) {
       Violation violation;
       violation.reason = Reason::input_changed;
-      violation.buffer = name;
+      violation.buffer = input.name;
       violation.rank = rank;
-      violation.count = 1;
+      violation.count = input.bytes;
+      violation.first = {{{input.first}, "", "another byte", "the byte that was placed"}};
       verdict.violations.push_back(std::move(violation));
     }
     return true;
@@ -152,7 +153,7 @@ class CaseRun {
     verdict.must_write += findings.must_write;
     verdict.written += findings.written;
     verdict.guarded += findings.guarded;
-    if (findings.worst.fraction > verdict.worst.fraction) verdict.worst = findings.worst;
+    if (verdict.worst.buffer.empty() || findings.worst.fraction > verdict.worst.fraction) verdict.worst = findings.worst;
     for (Violation& violation : findings.violations) verdict.violations.push_back(std::move(violation));
   }
 

@@ -44,7 +44,7 @@ class RunnerTest : public testing::Test {
     Kernel kernel = fixed_;
     const auto right = fixed_.host;
     kernel.host = [right, spoil](const Launch& launch) {
-      const LaunchError refused = right(launch);
+      LaunchError refused = right(launch);
       spoil(launch);
       return refused;
     };

@@ -30,7 +30,7 @@ void fill_words(std::byte* at, std::int64_t bytes, std::uint16_t word) {
   at[0] = pattern[0];
   if (bytes > 1) at[1] = pattern[1];
   for (std::int64_t done = 2; done < bytes;) {
-    const std::int64_t more = std::min<std::int64_t>({done, bytes - done, 1 << 16});
+    const auto more = std::min<std::int64_t>({done, bytes - done, 1 << 16});
     std::memcpy(at + done, at, static_cast<std::size_t>(more));
     done += more;
   }
@@ -38,8 +38,18 @@ void fill_words(std::byte* at, std::int64_t bytes, std::uint16_t word) {
 
 }  // namespace
 
+namespace {
+
+auto find_buffer(const std::vector<ArenaBuffer>& buffers, std::string_view name) {
+  return std::find_if(buffers.begin(), buffers.end(), [&](const ArenaBuffer& b) { return b.name == name; });
+}
+
+}  // namespace
+
+bool ArenaLayout::has(std::string_view name) const { return find_buffer(buffers, name) != buffers.end(); }
+
 const ArenaBuffer& ArenaLayout::buffer(std::string_view name) const {
-  const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const ArenaBuffer& b) { return b.name == name; });
+  const auto found = find_buffer(buffers, name);
   if (found == buffers.end()) throw HarnessError("the arena has no buffer " + std::string(name));
   return *found;
 }

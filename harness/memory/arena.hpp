@@ -29,6 +29,7 @@ struct ArenaLayout {
   std::vector<ArenaBuffer> buffers;
   std::int64_t bytes = 0;
 
+  bool has(std::string_view name) const;
   const ArenaBuffer& buffer(std::string_view name) const;  // throws HarnessError where there is none
 };
 

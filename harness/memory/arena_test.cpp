@@ -13,7 +13,7 @@ namespace {
 class ArenaTest : public testing::Test {
  protected:
   Plan plan(const std::string& rest) const {
-    const Case value = case_from_json(ops_, json::parse("{\"op\":\"fused_norm_rope\"" + rest + "}", "c"), "c");
+    const Case value = case_from_json(ops_, json::parse(R"({"op":"fused_norm_rope")" + rest + "}", "c"), "c");
     return make_plan(ops_.at(value.op), value, std::int64_t{1} << 32);
   }
   const Ops ops_ = ops_of_source();

@@ -12,7 +12,7 @@ namespace {
 class WriteSetTest : public testing::Test {
  protected:
   Plan plan(const char* op, const std::string& rest) const {
-    const Case value = case_from_json(ops_, json::parse("{\"op\":\"" + std::string(op) + "\"" + rest + "}", "c"), "c");
+    const Case value = case_from_json(ops_, json::parse(R"({"op":")" + std::string(op) + "\"" + rest + "}", "c"), "c");
     return make_plan(ops_.at(value.op), value, std::int64_t{1} << 32);
   }
   static std::int64_t bytes(const std::vector<Span>& spans, Duty duty) {

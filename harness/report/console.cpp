@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,12 +65,15 @@ struct Pair {
   const Relation* relation = nullptr;
 };
 
+// Whether the report says so, and each result has a cell of its own: then none can hide another.
 bool comes_in_pairs(const Report& report) {
-  const auto paired = [](const Result& result) {
-    const std::int64_t world_size = scenario_of(result.name).world_size;
-    return world_size == 1 || world_size == 4;
-  };
-  return report.results.size() > 1 && std::all_of(report.results.begin(), report.results.end(), paired);
+  std::set<std::tuple<std::string, std::string, std::string, std::int64_t>> cells;
+  for (const Result& result : report.results) {
+    const ScenarioName name = scenario_of(result.name);
+    const bool known = name.world_size == result.world_size && (result.world_size == 1 || result.world_size == 4);
+    if (!known || !cells.emplace(name.scenario, result.kernel, result.backend, result.world_size).second) return false;
+  }
+  return report.paired;
 }
 
 std::vector<Pair> pairs_of(const Report& report) {
@@ -223,6 +228,7 @@ ScenarioName scenario_of(const std::string& name) {
 
 std::string render_console(const Report& report, ConsoleStyle style) {
   const Painter paint(style);
+  if (report.results.empty()) return "no result\n";
   std::string page = comes_in_pairs(report) ? paired_table(report, paint) : plain_table(report, paint);
   for (const Result& result : report.results) page += paragraph(result, paint);
   for (const Relation& relation : report.relations)

@@ -11,8 +11,8 @@ struct ConsoleStyle {
   bool colour = false;
 };
 
-// The table: a line per scenario and kernel with DCP1 and DCP4 side by side where the results come in such pairs (names
-// end in -dcp1 and -dcp4), else a line per case and kernel. Below it what is broken and how, and the count.
+// The table: a line per scenario and kernel with DCP1 and DCP4 side by side where the report is paired, else a line per case
+// and kernel. Below it what is broken and how, and the count.
 std::string render_console(const Report& report, ConsoleStyle style = {});
 
 // A name that ends in "-dcp<W>", taken apart; world_size 0 where it does not.

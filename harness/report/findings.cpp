@@ -88,7 +88,8 @@ std::string sentence(const std::vector<std::string>& buffers, const OverRanks& g
   if (by_rows) {
     line += ", " + spread(group, &Violation::token_rows) + " of " + text::count(token_rows, "token row");
     if (several) line += " each";
-    line += several ? " (rank " + std::to_string(first.rank) + ": tokens " : " (tokens ";
+    const std::string noun = first.token_rows == 1 ? "token " : "tokens ";
+    line += (several ? " (rank " + std::to_string(first.rank) + ": " : " (") + noun;
     line += text::ranges(first.tokens, kRangesShown) + ")";
   }
   if (!by_rows || first.reason == Reason::inadmissible) {

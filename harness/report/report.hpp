@@ -77,6 +77,7 @@ struct Report {
   std::optional<std::uint64_t> seed;  // that replaced the cases' own
   std::vector<Result> results;
   std::vector<Relation> relations;
+  bool paired = false;  // the results are scenarios under DCP1 and under DCP4, to be read side by side
 };
 
 struct Summary {

@@ -37,6 +37,15 @@ TEST(Report, ConsoleList) { expect_approved("run.txt", render_console(sample_lis
 TEST(Report, Json) { expect_approved("repro.json", json::dump(report_to_json(sample_report()), 2) + "\n"); }
 TEST(Report, JsonList) { expect_approved("run.json", json::dump(report_to_json(sample_list()), 2) + "\n"); }
 
+// Two results that would share a cell: side by side one would hide the other.
+TEST(Report, AResultNeverHidesAnother) {
+  Report report = sample_report();
+  report.results = {sample_result("x-dcp4", "k_gated", 4), sample_result("x-dcp4", "k_gated", 4)};
+  const std::string page = render_console(report);
+  EXPECT_EQ(page.find("Scenario"), std::string::npos) << page;
+  EXPECT_NE(page.find("x-dcp4", page.find("x-dcp4") + 1), std::string::npos) << page;
+}
+
 TEST(Report, JsonIsReadBack) {
   const json::Value document = report_to_json(sample_list());
   EXPECT_EQ(json::parse(json::dump(document, 2), "report"), document);

@@ -35,6 +35,7 @@ inline Result sample_result(const std::string& name, const std::string& fault, s
 
 inline Report sample_report() {
   Report report;
+  report.paired = true;
   report.tool = {"0.1.0", "0123456789ab"};
   report.machine = {"Debian GNU/Linux 12", "A CPU", 2, "g++ 12.2.0", {}, {}, {}};
   report.command = {"dcpcheck", "repro", "--json", "-"};
@@ -105,6 +106,7 @@ inline Report sample_list() {
   skipped.output_digests.clear();
   report.results = {report.results[3], refused, skipped};
   report.relations.clear();
+  report.paired = false;
   return report;
 }
 

@@ -128,6 +128,14 @@ struct Fixed {
   static DCPCHECK_HD bool slot_is_owned(std::int64_t slot) { return slot >= 0; }
 };
 
+// Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
+template <class Decisions>
+constexpr bool overrides_a_decision() {
+  return &Decisions::row_is_worked != &Fixed::row_is_worked ||
+         &Decisions::keys_are_materialised != &Fixed::keys_are_materialised ||
+         &Decisions::slot_is_owned != &Fixed::slot_is_owned;
+}
+
 // Grid y.
 enum Role : std::int64_t { kIndexer = 0, kKv = 1, kQuery = 2, kTopk = 3, kRoles = 4 };
 

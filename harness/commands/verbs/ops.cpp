@@ -33,11 +33,28 @@ std::string range_of(const Param& param) {
   return out.str();
 }
 
+// A dtype that is always the same is a quoted name; others are expressions.
+std::string dtype_of(const std::string& text) {
+  const bool quoted = text.size() > 2 && text.front() == '\'' && text.find('\'', 1) == text.size() - 1;
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 std::string role_of(const TensorSpec& tensor) {
-  if (tensor.role == Role::cache) return "cache " + tensor.cache;
-  std::string line = std::string(tensor.role == Role::in ? "in " : "out ") + tensor.dtype.text() + " [";
+  if (tensor.role == Role::cache) return "cache " + tensor.cache + ", addressed by " + tensor.slot_mapping;
+  std::string line = std::string(tensor.role == Role::in ? "in " : "out ") + dtype_of(tensor.dtype.text()) + " [";
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) line += (axis == 0 ? "" : ", ") + tensor.shape[axis].text();
   return line + "]" + (tensor.per_group ? " for each cache group" : "");
+}
+
+// "kv_c e4m3 [512] / tile_scales per 128 | tile_scales fp32 [4]".
+std::string fields_of(const Record& record) {
+  std::string line;
+  for (const Field& field : record.fields) {
+    line +=
+        (line.empty() ? "" : " | ") + field.name + " " + std::string(name_of(field.dtype)) + " [" + field.count.text() + "]";
+    if (!field.scaled_by.empty()) line += " / " + field.scaled_by + " per " + field.tile.text();
+  }
+  return line + (record.planar ? ", field after field in each block" : "");
 }
 
 void item(std::ostream& out, const std::string& line) { out << text::wrap("  " + line, kColumns, 6); }
@@ -54,9 +71,17 @@ void describe(std::ostream& out, const Op& op) {
     item(out, option.name + ": " + values + ". " + option.doc);
   }
   out << "\nTensors:\n";
-  for (const TensorSpec& tensor : op.tensors)
+  for (const TensorSpec& tensor : op.tensors) {
     item(out, tensor.name + ": " + role_of(tensor) + (tensor.when.empty() ? "" : ", when " + tensor.when.text()) + ". " +
                   tensor.doc);
+    for (const Record& record : tensor.records) {
+      out << text::wrap(
+          "      a record" + (record.when.empty() ? "" : " when " + record.when.text()) + ": " + fields_of(record), kColumns,
+          10);
+    }
+  }
+  if (!op.require.empty()) out << "\nRules:\n";
+  for (const Requirement& rule : op.require) item(out, rule.say);
 }
 
 int run(const Arguments& arguments, Context& context) {

@@ -86,6 +86,7 @@ int run(const Arguments& arguments, Context& context) {
                                                << text::printable(named.file.name) << " " << kernel.name << std::flush;
                                 });
   if (context.progress) *context.err << "\r\x1b[K" << std::flush;
+  suite.report.paired = true;
   suite.report.relations = k_rows_relations(suite.consumed, settings.backend->name());
   sort_for_reading(suite.report.results);
   std::string text = render_console(suite.report, {target.colour()});
@@ -112,6 +113,7 @@ Verb repro() {
            seed_option(),
            threads_option(),
            memory_option(),
+           self_test_option(),
            {"--corpus", "DIR", "Take the cases from this folder; default: those built in", false},
            {"--list", "", "Show what would run, and run nothing", false}},
           run};

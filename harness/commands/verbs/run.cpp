@@ -96,6 +96,7 @@ Verb run() {
            seed_option(),
            threads_option(),
            memory_option(),
+           self_test_option(),
            {"--list", "", "Show the cases and kernels, and run nothing", false}},
           static_cast<int (*)(const Arguments&, Context&)>(run)};
 }
