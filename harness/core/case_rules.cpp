@@ -3,6 +3,7 @@
 #include <set>
 
 #include "harness/core/case.hpp"
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 
@@ -131,6 +132,9 @@ Environment environment_of(const Op& op, const Case& value) {
     out[name + ".block_stride_padding"] = group.block_stride_padding;
     out[name + ".table_columns"] = group.table_columns != 0 ? group.table_columns : columns_needed(geometry, group);
     out[name + ".blocks"] = 1 + kernel_blocks + group.spare_blocks;
+    const ChunkPlan chunk = plan_chunk(geometry, group);
+    out[name + ".chunk_rows"] = chunk.local_rows;
+    out[name + ".context_rows"] = chunk.context_rows;
   }
   return out;
 }
@@ -159,6 +163,10 @@ void validate(const Op& op, const Case& value, const std::string& source) {
     check(arithmetic == value.contract.end() || arithmetic->second != "i32" || slots < (std::int64_t{1} << 31), source,
           "slot_arithmetic i32 needs fewer than 2^31 slots");
   }
+  const std::int64_t turn = geometry.world_size * geometry.interleave;
+  check(geometry.chunk.start % turn == 0 && geometry.chunk.tokens % turn == 0, source,
+        "/geometry/chunk/start and tokens must be multiples of world_size * interleave, which is " + std::to_string(turn) +
+            ": a chunk must be a run of rows on every rank");
   for (const Requirement& rule : op.require) check(rule.that.truth(environment), source, rule.say);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/geometry_inputs.hpp"
 #include "harness/core/parallel.hpp"
@@ -72,7 +73,39 @@ void store_integer(const TensorPlan& tensor, std::byte* out, std::int64_t value)
   }
 }
 
+// [W, chunk_rows, …]: what W ranks gathered. A rank writes the rows that it owns; in the others lies what lay there.
+Bytes make_gathered(const Plan& plan, const TensorPlan& tensor, int threads) {
+  const Geometry& geometry = plan.value.geometry;
+  if (geometry.caches.size() != 1) throw InputError(tensor.name + ": gathered rows need a case with one cache group");
+  const ChunkPlan chunk = plan_chunk(geometry, geometry.caches.begin()->second);
+  if (tensor.shape.size() < 2 || tensor.shape[0] != geometry.world_size || tensor.shape[1] != chunk.local_rows ||
+      tensor.storage_elements != tensor.rows() * tensor.columns()) {
+    throw InputError(tensor.name + ": gathered rows are [W, chunk_rows, …], dense");
+  }
+  Bytes storage(static_cast<std::size_t>(tensor.bytes()));
+  const std::int64_t rows = tensor.shape[0] * tensor.shape[1];
+  if (rows == 0) return storage;
+  const std::int64_t width = tensor.storage_elements / rows;
+  const std::int64_t row_bytes = width * size_of(tensor.dtype);
+  const Recipe normal = parse_recipe("normal:1");
+  parallel_parts(rows, threads, 16, [&](std::int64_t begin, std::int64_t end) {
+    RowFiller filler(plan.value.seed, tensor.name, tensor.dtype, width, normal);
+    for (std::int64_t row = begin; row < end; ++row) filler.fill(row, storage.data() + row * row_bytes);
+  });
+  for (std::int64_t rank = 0; rank < geometry.world_size; ++rank) {
+    std::int64_t row = rank * chunk.local_rows;
+    for (std::size_t request = 0; request < chunk.requests.size(); ++request) {
+      const std::int64_t padded = chunk.requests[request].padded;
+      const std::int64_t valid = chunk.valid_rows(request, rank);
+      fill_gap(tensor.dtype, (padded - valid) * width, storage.data() + (row + valid) * row_bytes);
+      row += padded;
+    }
+  }
+  return storage;
+}
+
 Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads) {
+  if (parse_recipe(tensor.recipe).kind == Recipe::Kind::gathered) return make_gathered(plan, tensor, threads);
   const RowView view = view_of(tensor);
   Bytes storage = storage_of(tensor, view);
   const std::int64_t size = size_of(tensor.dtype);
@@ -148,7 +181,22 @@ std::vector<std::map<std::int64_t, Bytes>> make_prefix(const Plan& plan, const T
   return out;
 }
 
+// A cache that is only read: the records of the cached tokens, and NaNs wherever nothing was ever written.
+Bytes make_cache(const TensorPlan& tensor, const std::map<std::int64_t, Bytes>& records) {
+  Bytes storage(static_cast<std::size_t>(tensor.bytes()), std::byte{0xFF});
+  for (const auto& [slot, record] : records) place_record(tensor.cache, slot, record, storage.data());
+  return storage;
+}
+
 }  // namespace
+
+void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base) {
+  std::int64_t from = 0;
+  for (const FieldPlan& field : cache.fields) {
+    std::memcpy(base + cache.address(slot, field), record.data() + from, static_cast<std::size_t>(field.bytes()));
+    from += field.bytes();
+  }
+}
 
 const Bytes& Inputs::get(std::string_view name, std::int64_t rank) const {
   if (rank >= 0 && rank < static_cast<std::int64_t>(ranks.size())) {
@@ -163,14 +211,16 @@ Inputs make_inputs(const Plan& plan, int threads) {
   Inputs inputs;
   inputs.ranks.resize(static_cast<std::size_t>(plan.value.geometry.tp));
   for (const TensorPlan& tensor : plan.tensors) {
-    if (tensor.role == Role::cache) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
+    if (!tensor.spec->cache.empty()) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
     if (tensor.role != Role::in) continue;
     if (tensor.spec == nullptr || !tensor.spec->per_rank) {
       inputs.shared[tensor.name] = make_tensor(plan, tensor, 0, threads);
       continue;
     }
     for (std::int64_t rank = 0; rank < plan.value.geometry.tp; ++rank) {
-      inputs.ranks[static_cast<std::size_t>(rank)][tensor.name] = make_tensor(plan, tensor, rank, threads);
+      const auto at = static_cast<std::size_t>(rank);
+      inputs.ranks[at][tensor.name] = tensor.spec->cache.empty() ? make_tensor(plan, tensor, rank, threads)
+                                                                 : make_cache(tensor, inputs.prefix[tensor.name][at]);
     }
   }
   return inputs;

@@ -99,12 +99,12 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
     tensor.spec = &spec;
     tensor.name = name;
     tensor.role = spec.role;
-    if (spec.role == Role::cache) {
+    if (!spec.cache.empty()) {
       tensor.cache = plan_cache(spec, value.geometry.caches.at(spec.cache), environment, source);
       tensor.shape = {tensor.cache.blocks, tensor.cache.kernel_block_size, tensor.cache.record_bytes};
       tensor.strides = {tensor.cache.block_stride, tensor.cache.record_bytes, 1};
       tensor.storage_elements = product(tensor.cache.blocks, tensor.cache.block_stride, source);
-      if (plan.find(spec.slot_mapping)) tensor.slot_mapping = spec.slot_mapping;
+      if (spec.role == Role::cache && plan.find(spec.slot_mapping)) tensor.slot_mapping = spec.slot_mapping;
       plan.tensors.push_back(std::move(tensor));
       return;
     }
