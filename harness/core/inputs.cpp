@@ -1,6 +1,7 @@
 #include "harness/core/inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -104,8 +105,43 @@ Bytes make_gathered(const Plan& plan, const TensorPlan& tensor, int threads) {
   return storage;
 }
 
+Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads);
+
+// Parts of attention outputs, as many elements for each LSE of the tensor `lses`. A part without keys may hold anything:
+// of four, two hold NaN, one an infinity, and one numbers as good as any.
+Bytes make_partials(const Plan& plan, const TensorPlan& tensor, const std::string& lses, std::int64_t rank, int threads) {
+  const TensorPlan* const found = plan.find(lses);
+  const bool fits = found != nullptr && found->dtype == DType::fp32 && tensor.dtype == DType::fp32 &&
+                    found->rows() == tensor.rows() &&
+                    (found->columns() == 0 ? tensor.columns() == 0 : tensor.columns() % found->columns() == 0);
+  if (!fits) throw InputError(tensor.name + ": partials need an fp32 tensor of LSEs, an LSE for each of its heads");
+  TensorPlan plain = tensor;
+  plain.recipe = "normal:1";
+  Bytes storage = make_tensor(plan, plain, rank, threads);
+  const Bytes held = make_tensor(plan, *found, rank, threads);
+  const RowView view = view_of(tensor), lse_view = view_of(*found);
+  if (tensor.columns() == 0) return storage;
+  const std::int64_t width = tensor.columns() / found->columns();
+  const Stream stream(plan.value.seed, tensor.name, 2);
+  for (std::int64_t row = 0; row < view.rows; ++row) {
+    for (std::int64_t head = 0; head < lse_view.columns; ++head) {
+      float lse = 0;
+      std::memcpy(&lse, held.data() + (found->offset + row * lse_view.stride + head) * size_of(found->dtype), sizeof lse);
+      const std::uint64_t kind = stream.word(static_cast<std::uint64_t>(row * lse_view.columns + head)) % 4;
+      if (std::isfinite(lse) || kind == 3) continue;
+      std::byte* const place = storage.data() + (tensor.offset + row * view.stride + head * width) * size_of(tensor.dtype);
+      const float value = kind == 2 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+      for (std::int64_t i = 0; i < width; ++i) std::memcpy(place + i * size_of(tensor.dtype), &value, sizeof value);
+    }
+  }
+  return storage;
+}
+
 Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads) {
   if (parse_recipe(tensor.recipe).kind == Recipe::Kind::gathered) return make_gathered(plan, tensor, threads);
+  if (const Recipe recipe = parse_recipe(tensor.recipe); recipe.kind == Recipe::Kind::partials) {
+    return make_partials(plan, tensor, recipe.argument, rank, threads);
+  }
   const RowView view = view_of(tensor);
   Bytes storage = storage_of(tensor, view);
   const std::int64_t size = size_of(tensor.dtype);
@@ -211,7 +247,7 @@ Inputs make_inputs(const Plan& plan, int threads) {
   Inputs inputs;
   inputs.ranks.resize(static_cast<std::size_t>(plan.value.geometry.tp));
   for (const TensorPlan& tensor : plan.tensors) {
-    if (!tensor.spec->cache.empty()) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
+    if (!tensor.cache.group.empty()) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
     if (tensor.role != Role::in) continue;
     if (tensor.spec == nullptr || !tensor.spec->per_rank) {
       inputs.shared[tensor.name] = make_tensor(plan, tensor, 0, threads);
@@ -219,7 +255,7 @@ Inputs make_inputs(const Plan& plan, int threads) {
     }
     for (std::int64_t rank = 0; rank < plan.value.geometry.tp; ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      inputs.ranks[at][tensor.name] = tensor.spec->cache.empty() ? make_tensor(plan, tensor, rank, threads)
+      inputs.ranks[at][tensor.name] = tensor.cache.group.empty() ? make_tensor(plan, tensor, rank, threads)
                                                                  : make_cache(tensor, inputs.prefix[tensor.name][at]);
     }
   }

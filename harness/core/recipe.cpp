@@ -13,7 +13,7 @@
 namespace dcpcheck {
 namespace {
 
-enum class Argument : std::uint8_t { none, positive, finite, name, field, chunk_field };
+enum class Argument : std::uint8_t { none, positive, finite, name, tensor, field, chunk_field };
 
 struct Known {
   std::string_view name;
@@ -22,7 +22,7 @@ struct Known {
 };
 
 using Kind = Recipe::Kind;
-constexpr std::array<Known, 23> known = {{
+constexpr std::array<Known, 26> known = {{
     {"normal", Kind::normal, Argument::positive},
     {"ladder", Kind::ladder},
     {"large_mean", Kind::large_mean},
@@ -38,7 +38,10 @@ constexpr std::array<Known, 23> known = {{
     {"weights", Kind::weights},
     {"around", Kind::around, Argument::positive},
     {"unit_circle", Kind::unit_circle},
+    {"lse", Kind::lse},
+    {"empty", Kind::empty},
     {"gathered", Kind::gathered},
+    {"partials", Kind::partials, Argument::tensor},
     {"positions", Kind::positions},
     {"query_start_loc", Kind::query_start_loc},
     {"idx_mapping", Kind::idx_mapping},
@@ -95,6 +98,10 @@ Recipe parse_recipe(std::string_view text) {
       case Argument::finite: recipe.number = number(text, argument); break;
       case Argument::name:
         if (argument.empty()) refuse(text, "it names no cache");
+        recipe.argument = argument;
+        break;
+      case Argument::tensor:
+        if (argument.empty()) refuse(text, "it names no tensor");
         recipe.argument = argument;
         break;
       case Argument::field:

@@ -25,8 +25,11 @@ struct Recipe {
     weights,
     around,
     unit_circle,
+    lse,
+    empty,
     // of the geometry: fill float tensors
     gathered,
+    partials,
     // of the geometry: fill integer tensors
     positions,
     query_start_loc,
@@ -38,7 +41,7 @@ struct Recipe {
   };
   Kind kind = Kind::zero;
   double number = 0;     // normal, constant, around
-  std::string argument;  // slots: the cache group; group, chunk: the field
+  std::string argument;  // slots: the cache group; group, chunk: the field; partials: the tensor of their LSEs
 
   bool of_geometry() const { return kind >= Kind::gathered; }
 };
