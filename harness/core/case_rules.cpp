@@ -118,13 +118,14 @@ Environment environment_of(const Op& op, const Case& value) {
   for (const auto& [name, group] : geometry.caches) {
     std::int64_t kernel_blocks = 0;
     const std::int64_t per_block = group.block_size / group.kernel_block_size;
-    const std::int64_t ranks =
-        (group.slot_mapping == "same" ? geometry.caches.at("mla") : group).slot_mapping == "dcp" ? geometry.world_size : 1;
+    const bool sharded = (group.slot_mapping == "same" ? geometry.caches.at("mla") : group).slot_mapping == "dcp";
+    const std::int64_t ranks = sharded ? geometry.world_size : 1;
     for (const Request& request : geometry.batch) {
       const std::int64_t virtual_block = group.block_size * ranks;
       kernel_blocks += (request.cached + request.uncached + virtual_block - 1) / virtual_block * per_block;
     }
     out[name + ".present"] = std::int64_t{1};
+    out[name + ".sharded"] = std::int64_t{sharded};
     out[name + ".mapped"] = std::int64_t{group.slot_mapping != "none"};
     out[name + ".own_map"] = std::int64_t{group.slot_mapping != "same" && group.slot_mapping != "none"};
     out[name + ".block_size"] = group.block_size;

@@ -125,6 +125,7 @@ TensorSpec read_tensor(const Reader& reader) {
     tensor.cache = reader.at("cache").string();
     if (tensor.role == Role::cache) tensor.slot_mapping = reader.at("slot_mapping").string();
     tensor.per_rank = tensor.role == Role::in;
+    tensor.bounded = tensor.role == Role::in;  // its blocks are found through a table
     for (const Reader& element : reader.at("records").elements()) tensor.records.push_back(read_record(element));
     return tensor;
   }

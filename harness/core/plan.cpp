@@ -168,7 +168,9 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
   std::int64_t widest_block = 4096;
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role == Role::in) {
-      count(tensor.bytes(), tensor.spec->per_rank ? 1 + value.geometry.tp : 2);
+      // Of a cache there are the records, too, from which each rank's is made.
+      const std::int64_t made = tensor.spec->cache.empty() ? 1 : 2;
+      count(tensor.bytes(), tensor.spec->per_rank ? 1 + made * value.geometry.tp : 2);
       continue;
     }
     count(tensor.bytes(), 4);
