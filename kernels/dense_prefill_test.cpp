@@ -160,7 +160,7 @@ TEST(DensePrefill, EqualScoresGiveTheMeanExactly) {
 }
 
 TEST(DensePrefill, SumsInItsOneOrder) {
-  // Element d of a score in sum d % 8, key j of an output in sum j % 4, written out one after the other.
+  // Element d of a part of a score in sum d % 8, key j of an output in sum j % 4, written out one after the other.
   Trial trial({1}, {300});
   trial.heads = 1;
   trial.fill(5);
@@ -169,7 +169,7 @@ TEST(DensePrefill, SumsInItsOneOrder) {
     float sums[8] = {};
     for (std::size_t d = 0; d < 18; ++d) {
       const float key = load_bf16(d < 12 ? &trial.kv_c[j * 40 + d] : &trial.k_pe[j * 6 + d - 12]);
-      sums[d % 8] += trial.q[d] * key;
+      sums[(d < 12 ? d : d - 12) % 8] += trial.q[d] * key;
     }
     for (int s = 4; s > 0; s /= 2) {
       for (int i = 0; i < s; ++i) sums[i] += sums[i + s];

@@ -4,8 +4,8 @@
 // on, v is `width` elements from kv_lora / 2 + h * width on, both going on at its start where it ends; k_pe is all heads'.
 // The keys are the launch's own tokens, up to the query's own (causal), or the request's cached context, all of it.
 //
-// A score is summed in 8 running sums, element d in sum d % 8; an output in 4, key j in sum j % 4: so the host's loops
-// are over sums that do not depend on each other, and the order is the same everywhere.
+// A score is summed in 8 running sums, element d of k_nope and of k_pe in sum d % 8; an output in 4, key j in sum j % 4: so
+// the host's loops are over sums that do not depend on each other, and the order is the same everywhere.
 #pragma once
 
 #include <cstddef>
@@ -73,16 +73,19 @@ DCPCHECK_HD inline Window window(std::int64_t start, std::int64_t size, std::int
   return {start % kv_lora, size, kv_lora};
 }
 
-// Adds x[i] * y(i) for i of [0, n) to sum (first + i) % kDotSums. first is a multiple of kDotSums or n is small.
+// Adds x[i] * y(i) for i of [0, n) to sum i % kDotSums. The y are taken first, and sums are reached by numbers that do not
+// depend on n: the host's compiler then makes SIMD of it, and the device's keeps them in registers.
 template <class Y>
-DCPCHECK_HD void add_products(float* sums, std::int64_t first, const float* x, std::int64_t n, Y y) {
+DCPCHECK_HD void add_products(float* __restrict sums, const float* x, std::int64_t n, Y y) {
   std::int64_t i = 0;
-  if (first % kDotSums == 0) {
-    for (; i + kDotSums <= n; i += kDotSums) {
-      for (int s = 0; s < kDotSums; ++s) sums[s] = sums[s] + x[i + s] * y(i + s);
-    }
+  for (; i + kDotSums <= n; i += kDotSums) {
+    float taken[kDotSums];
+    for (int s = 0; s < kDotSums; ++s) taken[s] = y(i + s);
+    for (int s = 0; s < kDotSums; ++s) sums[s] = sums[s] + x[i + s] * taken[s];
   }
-  for (; i < n; ++i) sums[(first + i) % kDotSums] = sums[(first + i) % kDotSums] + x[i] * y(i);
+  for (int s = 0; s < kDotSums; ++s) {
+    if (i + s < n) sums[s] = sums[s] + x[i + s] * y(i + s);
+  }
 }
 
 DCPCHECK_HD inline float join(const float* sums) {
@@ -147,11 +150,11 @@ struct Body {
       const std::uint16_t* const k_pe = args.k_pe + (keys.first + j) * args.k_pe_stride;
       float sums[kDotSums] = {};
       if (k.wraps()) {
-        detail::add_products(sums, 0, q, args.nope, [&](std::int64_t i) { return load_bf16(kv_c + k.at(i)); });
+        detail::add_products(sums, q, args.nope, [&](std::int64_t i) { return load_bf16(kv_c + k.at(i)); });
       } else {
-        detail::add_products(sums, 0, q, args.nope, [from = kv_c + k.start](std::int64_t i) { return load_bf16(from + i); });
+        detail::add_products(sums, q, args.nope, [from = kv_c + k.start](std::int64_t i) { return load_bf16(from + i); });
       }
-      detail::add_products(sums, args.nope, q + args.nope, rope, [=](std::int64_t i) { return load_bf16(k_pe + i); });
+      detail::add_products(sums, q + args.nope, rope, [=](std::int64_t i) { return load_bf16(k_pe + i); });
       scores[j] = detail::join(sums) * scale;
     });
   }
