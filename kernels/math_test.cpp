@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -81,6 +82,72 @@ TEST(Math, NextPow2) {
   EXPECT_EQ(next_pow2(0.75F), 1.0F);
   EXPECT_EQ(next_pow2(1e-4F), 0x1p-13F);
   EXPECT_EQ(next_pow2(kInf), kInf);
+}
+
+// How far `got` is from `right` in units in the last place of fp32 there.
+double ulps(float got, double right) {
+  int exponent = 0;
+  std::frexp(right, &exponent);
+  return std::abs(static_cast<double>(got) - right) / std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+// Calls f for floats of all exponents and signs, NaNs among them: every 509th.
+template <class F>
+void for_floats(F f) {
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 509)
+    f(dcpcheck::float_of_bits(static_cast<std::uint32_t>(bits)));
+}
+
+TEST(Math, Exp2IsWithin12TenthsOfAnUlp) {
+  double worst = 0, worst_subnormal = 0;
+  for_floats([&](float value) {
+    const float got = exp2(value);
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(got));
+    } else if (value >= 128.0F || value < -150.0F) {
+      ASSERT_EQ(got, value > 0 ? kInf : 0.0F) << value;
+    } else {
+      const double right = std::exp2(static_cast<double>(value));
+      double& most = right >= 0x1p-126 ? worst : worst_subnormal;
+      most = std::max(most, ulps(got, right));
+    }
+  });
+  EXPECT_LT(worst, 1.2);
+  EXPECT_LT(worst_subnormal, 1.2);
+  for (int k = -149; k < 128; ++k) EXPECT_EQ(exp2(static_cast<float>(k)), std::ldexp(1.0F, k));
+  EXPECT_EQ(exp2(-kInf), 0.0F);
+  EXPECT_EQ(exp2(kInf), kInf);
+}
+
+TEST(Math, ExpIsOffByItsArgumentAndExp2) {
+  for_floats([](float value) {
+    if (!(std::abs(value) < 80)) return;
+    const double right = std::exp(static_cast<double>(value));
+    const double bound = 0x1p-24 * (1.23 * static_cast<double>(std::abs(value)) + 2.4);
+    ASSERT_LE(std::abs(static_cast<double>(exp(value)) / right - 1), bound) << value;
+  });
+  EXPECT_EQ(exp(0.0F), 1.0F);
+  EXPECT_EQ(exp(-kInf), 0.0F);
+  EXPECT_EQ(exp(-1e30F), 0.0F);
+  EXPECT_TRUE(std::isnan(exp(kNaN)));
+}
+
+TEST(Math, LogarithmsAreRoundedOnce) {
+  double worst = 0;
+  for_floats([&](float value) {
+    if (!(value > 0) || std::isinf(value) || value == 1) return;
+    worst = std::max(worst, ulps(log2(value), std::log2(static_cast<double>(value))));
+    worst = std::max(worst, ulps(log(value), std::log(static_cast<double>(value))));
+  });
+  EXPECT_LT(worst, 0.501);
+  for (int k = -149; k < 128; ++k) EXPECT_EQ(log2(std::ldexp(1.0F, k)), static_cast<float>(k));
+  EXPECT_EQ(log(1.0F), 0.0F);
+  for (const auto function : {&log2, &log}) {
+    EXPECT_EQ(function(0.0F), -kInf);
+    EXPECT_EQ(function(kInf), kInf);
+    EXPECT_TRUE(std::isnan(function(-1.0F)));
+    EXPECT_TRUE(std::isnan(function(kNaN)));
+  }
 }
 
 TEST(Math, RotateTurnsByTheAngle) {

@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +15,7 @@
 #include "harness/core/bf16.hpp"
 #include "harness/core/inputs.hpp"
 #include "harness/core/json.hpp"
+#include "harness/core/test_ops.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -24,16 +23,7 @@ namespace {
 constexpr std::byte kPoison{0xA5};
 
 const Ops& ops() {
-  static const Ops all = [] {
-    Ops found;
-    for (const std::string name : {"compute_slot_mapping", "fused_norm_rope"}) {
-      const std::string path = std::string(DCPCHECK_SOURCE_DIR) + "/reference/" + name + ".op.json";
-      std::ifstream file(path);
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      found.emplace(name, op_from_json(json::parse(text, path), path));
-    }
-    return found;
-  }();
+  static const Ops all = ops_of_source();
   return all;
 }
 
@@ -244,6 +234,66 @@ TEST(BuiltinFusedNormRope, FaultsReachTheKernel) {
   EXPECT_TRUE(differs("cache_unguarded", "mla_cache"));
   EXPECT_TRUE(differs("cache_unguarded", "indexer_cache"));
   EXPECT_FALSE(differs("cache_unguarded", "kv_c_out"));
+}
+
+std::string chunk_case(const std::string& op, std::int64_t world_size, std::int64_t interleave, const std::string& rest) {
+  return R"({"op": ")" + op + R"(", "seed": "0000000000000007", "geometry": {
+    "batch": [{"cached": 200}, {"uncached": 3}, {"cached": 77, "uncached": 9}, {"cached": 70}, {"cached": 30}], "tp": 4,
+    "dcp": {"world_size": )" +
+         std::to_string(world_size) + R"(, "interleave": )" + std::to_string(interleave) +
+         R"(}, "chunk": {"start": 64, "tokens": 64}, "caches": {"mla": {"block_size": 16, "kernel_block_size": 8}}}, )" + rest +
+         "}";
+}
+
+TEST(BuiltinGatherCache, PiecesPutTogetherAreTheContextOfOneRank) {
+  for (const std::string layout : {"bf16", "fp8", "fp8_ds_mla"}) {
+    const std::string params = R"("params": {"mla_layout": ")" + layout + R"("})";
+    const Bytes whole =
+        Planned(chunk_case("gather_cache", 1, 1, params)).run("builtin:gather_cache", 0).storage.at("workspace");
+    ASSERT_EQ(whole.size(), (64U + 13 + 6) * 576 * 2);
+    for (const std::int64_t world_size : {1, 2, 4}) {
+      for (const std::int64_t interleave : {1, 2, 16}) {
+        const Planned planned(chunk_case("gather_cache", world_size, interleave, params));
+        Bytes pieces;
+        for (std::int64_t rank = 0; rank < world_size; ++rank) {
+          const auto memory = planned.run("builtin:gather_cache", rank);
+          EXPECT_EQ(memory.refused, "");
+          const Bytes& piece = memory.storage.at("workspace");
+          pieces.insert(pieces.end(), piece.begin(), piece.end());
+        }
+        Planned reorg(chunk_case("reorg_context", world_size, interleave, R"("params": {"width": 576})"));
+        ASSERT_EQ(reorg.inputs.shared.at("gathered").size(), pieces.size());
+        reorg.inputs.shared["gathered"] = pieces;
+        EXPECT_EQ(reorg.run("builtin:reorg_context", 0).storage.at("context"), whole)
+            << layout << ' ' << world_size << ' ' << interleave;
+        Planned by_rank(chunk_case("reorg_context", world_size, interleave,
+                                   R"("params": {"width": 576}, "contract": {"order": "rank_major"})"));
+        by_rank.inputs.shared["gathered"] = pieces;
+        // The two orders are one where there is one rank, or one turn of them.
+        const bool same = world_size == 1 || world_size * interleave == 64;
+        EXPECT_EQ(by_rank.run("builtin:reorg_context", 0).storage.at("context") == whole, same);
+      }
+    }
+  }
+}
+
+TEST(BuiltinGatherCache, FaultsReachTheKernel) {
+  const Planned gather(chunk_case("gather_cache", 4, 2, R"("params": {"mla_layout": "fp8"})"));
+  const auto right = gather.run("builtin:gather_cache", 1).storage.at("workspace");
+  for (const std::string fault :
+       {"local_length_wrong_in_second_chunk", "start_block_aligned", "scale_left_out", "global_positions_in_local_table"}) {
+    // A chunk from token 64 of 4 ranks starts with local row 16, which a kernel block of 8 starts with, too.
+    EXPECT_EQ(gather.run("builtin:gather_cache@" + fault, 1).storage.at("workspace") == right, fault == "start_block_aligned")
+        << fault;
+  }
+}
+
+TEST(BuiltinReorgContext, FaultsReachTheKernel) {
+  const Planned reorg(chunk_case("reorg_context", 4, 2, R"("params": {"width": 9}, "contract": {"order": "rank_major"})"));
+  const auto right = reorg.run("builtin:reorg_context", 0).storage.at("context");
+  for (const std::string fault : {"stale_rows_read", "interleave_ignored", "request_order_lost"}) {
+    EXPECT_NE(reorg.run("builtin:reorg_context@" + fault, 0).storage.at("context"), right) << fault;
+  }
 }
 
 }  // namespace

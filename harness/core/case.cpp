@@ -156,6 +156,11 @@ Geometry read_geometry(const Op& op, const Reader& reader) {
     if (const auto field = dcp->find("world_size")) geometry.world_size = field->integer(1, 1024);
     if (const auto field = dcp->find("interleave")) geometry.interleave = field->integer(1, 1 << 20);
   }
+  if (const auto chunk = reader.find("chunk")) {
+    chunk->object({"start", "tokens"});
+    if (const auto field = chunk->find("start")) geometry.chunk.start = field->integer(0, std::int64_t{1} << 31);
+    if (const auto field = chunk->find("tokens")) geometry.chunk.tokens = field->integer(0, std::int64_t{1} << 31);
+  }
   if (const auto caches = reader.find("caches")) {
     if (op.caches != std::vector<std::string>{"*"}) caches->object(op.caches);
     for (const auto& [name, member] : caches->members()) {
@@ -194,6 +199,10 @@ json::Value geometry_json(const Geometry& geometry) {
   if (geometry.world_size != 1) dcp.emplace_back("world_size", geometry.world_size);
   if (geometry.interleave != 1) dcp.emplace_back("interleave", geometry.interleave);
   if (!dcp.empty()) out.emplace_back("dcp", std::move(dcp));
+  json::Object chunk;
+  if (geometry.chunk.start != 0) chunk.emplace_back("start", geometry.chunk.start);
+  if (geometry.chunk.tokens != 0) chunk.emplace_back("tokens", geometry.chunk.tokens);
+  if (!chunk.empty()) out.emplace_back("chunk", std::move(chunk));
   json::Object caches;
   for (const auto& [name, group] : geometry.caches) caches.emplace_back(name, group_json(group));
   if (!caches.empty()) out.emplace_back("caches", std::move(caches));

@@ -39,6 +39,13 @@ struct CacheGroup {
   friend bool operator==(const CacheGroup&, const CacheGroup&) = default;
 };
 
+// Which tokens of each request's context a launch gathers: [start, start + tokens), tokens 0 meaning all that follow.
+// Both are multiples of W * I.
+struct ChunkRange {
+  std::int64_t start = 0, tokens = 0;
+  friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
+};
+
 struct Geometry {
   std::vector<Request> batch;
   Padding padding;
@@ -47,6 +54,7 @@ struct Geometry {
   std::int64_t world_size = 1;          // DCP world size W; divides tp
   std::int64_t interleave = 1;          // I
   std::map<std::string, CacheGroup> caches;
+  ChunkRange chunk;
   friend bool operator==(const Geometry&, const Geometry&) = default;
 
   std::int64_t live_tokens() const;

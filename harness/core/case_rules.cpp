@@ -3,6 +3,7 @@
 #include <set>
 
 #include "harness/core/case.hpp"
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 
@@ -143,13 +144,14 @@ Environment environment_of(const Op& op, const Case& value) {
   for (const auto& [name, group] : geometry.caches) {
     std::int64_t kernel_blocks = 0;
     const std::int64_t per_block = group.block_size / group.kernel_block_size;
-    const std::int64_t ranks =
-        (group.slot_mapping == "same" ? geometry.caches.at("mla") : group).slot_mapping == "dcp" ? geometry.world_size : 1;
+    const bool sharded = (group.slot_mapping == "same" ? geometry.caches.at("mla") : group).slot_mapping == "dcp";
+    const std::int64_t ranks = sharded ? geometry.world_size : 1;
     for (const Request& request : geometry.batch) {
       const std::int64_t virtual_block = group.block_size * ranks;
       kernel_blocks += (request.cached + request.uncached + virtual_block - 1) / virtual_block * per_block;
     }
     out[name + ".present"] = std::int64_t{1};
+    out[name + ".sharded"] = std::int64_t{sharded};
     out[name + ".mapped"] = std::int64_t{group.slot_mapping != "none"};
     out[name + ".own_map"] = std::int64_t{group.slot_mapping != "same" && group.slot_mapping != "none"};
     out[name + ".block_size"] = group.block_size;
@@ -157,6 +159,9 @@ Environment environment_of(const Op& op, const Case& value) {
     out[name + ".block_stride_padding"] = group.block_stride_padding;
     out[name + ".table_columns"] = group.table_columns != 0 ? group.table_columns : columns_needed(geometry, group);
     out[name + ".blocks"] = 1 + kernel_blocks + group.spare_blocks;
+    const ChunkPlan chunk = plan_chunk(geometry, group);
+    out[name + ".chunk_rows"] = chunk.local_rows;
+    out[name + ".context_rows"] = chunk.context_rows;
   }
   return out;
 }
@@ -185,6 +190,10 @@ void validate(const Op& op, const Case& value, const std::string& source) {
     check(arithmetic == value.contract.end() || arithmetic->second != "i32" || slots < (std::int64_t{1} << 31), source,
           "slot_arithmetic i32 needs fewer than 2^31 slots");
   }
+  const std::int64_t turn = geometry.world_size * geometry.interleave;
+  check(geometry.chunk.start % turn == 0 && geometry.chunk.tokens % turn == 0, source,
+        "/geometry/chunk/start and tokens must be multiples of world_size * interleave, which is " + std::to_string(turn) +
+            ": a chunk must be a run of rows on every rank");
   for (const Requirement& rule : op.require) check(rule.that.truth(environment), source, filled_in(rule.say, environment));
 }
 

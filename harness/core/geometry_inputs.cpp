@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/inputs.hpp"
 #include "harness/core/philox.hpp"
@@ -112,6 +113,19 @@ std::vector<std::int64_t> group_field(const Plan& plan, const std::string& field
     } else {
       out.push_back(size_named(plan, name + "." + field));
     }
+  }
+  return out;
+}
+
+std::vector<std::int64_t> chunk_field(const Plan& plan, const TensorPlan& tensor, const std::string& field) {
+  if (plan.value.geometry.caches.size() != 1) throw InputError(tensor.name + ": a chunk needs a case with one cache group");
+  const ChunkPlan chunk = plan_chunk(plan.value.geometry, plan.value.geometry.caches.begin()->second);
+  std::vector<std::int64_t> out;
+  if (field != "local_starts") out.push_back(0);
+  for (const ChunkRequest& request : chunk.requests) {
+    if (field == "local_starts") out.push_back(request.local_start);
+    if (field == "local_offsets") out.push_back(out.back() + request.padded);
+    if (field == "context_offsets") out.push_back(out.back() + request.tokens);
   }
   return out;
 }
@@ -229,6 +243,7 @@ std::vector<std::int64_t> geometry_values(const Plan& plan, const TensorPlan& te
     case Recipe::Kind::idx_mapping: out = idx_mapping(plan); break;
     case Recipe::Kind::block_table: out = table_rows(plan, group_of(plan, tensor)); break;
     case Recipe::Kind::slots: out = slots_of(plan, recipe.argument, rank); break;
+    case Recipe::Kind::chunk: out = chunk_field(plan, tensor, recipe.argument); break;
     case Recipe::Kind::group: out = group_field(plan, recipe.argument); break;
     default: throw HarnessError(tensor.name + ": its recipe is none of the geometry");
   }

@@ -1,10 +1,12 @@
 #include "harness/core/inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
 
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/geometry_inputs.hpp"
 #include "harness/core/parallel.hpp"
@@ -72,7 +74,74 @@ void store_integer(const TensorPlan& tensor, std::byte* out, std::int64_t value)
   }
 }
 
+// [W, chunk_rows, …]: what W ranks gathered. A rank writes the rows that it owns; in the others lies what lay there.
+Bytes make_gathered(const Plan& plan, const TensorPlan& tensor, int threads) {
+  const Geometry& geometry = plan.value.geometry;
+  if (geometry.caches.size() != 1) throw InputError(tensor.name + ": gathered rows need a case with one cache group");
+  const ChunkPlan chunk = plan_chunk(geometry, geometry.caches.begin()->second);
+  if (tensor.shape.size() < 2 || tensor.shape[0] != geometry.world_size || tensor.shape[1] != chunk.local_rows ||
+      tensor.storage_elements != tensor.rows() * tensor.columns()) {
+    throw InputError(tensor.name + ": gathered rows are [W, chunk_rows, …], dense");
+  }
+  Bytes storage(static_cast<std::size_t>(tensor.bytes()));
+  const std::int64_t rows = tensor.shape[0] * tensor.shape[1];
+  if (rows == 0) return storage;
+  const std::int64_t width = tensor.storage_elements / rows;
+  const std::int64_t row_bytes = width * size_of(tensor.dtype);
+  const Recipe normal = parse_recipe("normal:1");
+  parallel_parts(rows, threads, 16, [&](std::int64_t begin, std::int64_t end) {
+    RowFiller filler(plan.value.seed, tensor.name, tensor.dtype, width, normal);
+    for (std::int64_t row = begin; row < end; ++row) filler.fill(row, storage.data() + row * row_bytes);
+  });
+  for (std::int64_t rank = 0; rank < geometry.world_size; ++rank) {
+    std::int64_t row = rank * chunk.local_rows;
+    for (std::size_t request = 0; request < chunk.requests.size(); ++request) {
+      const std::int64_t padded = chunk.requests[request].padded;
+      const std::int64_t valid = chunk.valid_rows(request, rank);
+      fill_gap(tensor.dtype, (padded - valid) * width, storage.data() + (row + valid) * row_bytes);
+      row += padded;
+    }
+  }
+  return storage;
+}
+
+Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads);
+
+// Parts of attention outputs, as many elements for each LSE of the tensor `lses`. A part without keys may hold anything:
+// of four, two hold NaN, one an infinity, and one numbers as good as any.
+Bytes make_partials(const Plan& plan, const TensorPlan& tensor, const std::string& lses, std::int64_t rank, int threads) {
+  const TensorPlan* const found = plan.find(lses);
+  const bool fits = found != nullptr && found->dtype == DType::fp32 && tensor.dtype == DType::fp32 &&
+                    found->rows() == tensor.rows() &&
+                    (found->columns() == 0 ? tensor.columns() == 0 : tensor.columns() % found->columns() == 0);
+  if (!fits) throw InputError(tensor.name + ": partials need an fp32 tensor of LSEs, an LSE for each of its heads");
+  TensorPlan plain = tensor;
+  plain.recipe = "normal:1";
+  Bytes storage = make_tensor(plan, plain, rank, threads);
+  const Bytes held = make_tensor(plan, *found, rank, threads);
+  const RowView view = view_of(tensor), lse_view = view_of(*found);
+  if (tensor.columns() == 0) return storage;
+  const std::int64_t width = tensor.columns() / found->columns();
+  const Stream stream(plan.value.seed, tensor.name, 2);
+  for (std::int64_t row = 0; row < view.rows; ++row) {
+    for (std::int64_t head = 0; head < lse_view.columns; ++head) {
+      float lse = 0;
+      std::memcpy(&lse, held.data() + (found->offset + row * lse_view.stride + head) * size_of(found->dtype), sizeof lse);
+      const std::uint64_t kind = stream.word(static_cast<std::uint64_t>(row * lse_view.columns + head)) % 4;
+      if (std::isfinite(lse) || kind == 3) continue;
+      std::byte* const place = storage.data() + (tensor.offset + row * view.stride + head * width) * size_of(tensor.dtype);
+      const float value = kind == 2 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+      for (std::int64_t i = 0; i < width; ++i) std::memcpy(place + i * size_of(tensor.dtype), &value, sizeof value);
+    }
+  }
+  return storage;
+}
+
 Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads) {
+  if (parse_recipe(tensor.recipe).kind == Recipe::Kind::gathered) return make_gathered(plan, tensor, threads);
+  if (const Recipe recipe = parse_recipe(tensor.recipe); recipe.kind == Recipe::Kind::partials) {
+    return make_partials(plan, tensor, recipe.argument, rank, threads);
+  }
   const RowView view = view_of(tensor);
   Bytes storage = storage_of(tensor, view);
   const std::int64_t size = size_of(tensor.dtype);
@@ -148,7 +217,22 @@ std::vector<std::map<std::int64_t, Bytes>> make_prefix(const Plan& plan, const T
   return out;
 }
 
+// A cache that is only read: the records of the cached tokens, and NaNs wherever nothing was ever written.
+Bytes make_cache(const TensorPlan& tensor, const std::map<std::int64_t, Bytes>& records) {
+  Bytes storage(static_cast<std::size_t>(tensor.bytes()), std::byte{0xFF});
+  for (const auto& [slot, record] : records) place_record(tensor.cache, slot, record, storage.data());
+  return storage;
+}
+
 }  // namespace
+
+void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base) {
+  std::int64_t from = 0;
+  for (const FieldPlan& field : cache.fields) {
+    std::memcpy(base + cache.address(slot, field), record.data() + from, static_cast<std::size_t>(field.bytes()));
+    from += field.bytes();
+  }
+}
 
 const Bytes& Inputs::get(std::string_view name, std::int64_t rank) const {
   if (rank >= 0 && rank < static_cast<std::int64_t>(ranks.size())) {
@@ -163,14 +247,16 @@ Inputs make_inputs(const Plan& plan, int threads) {
   Inputs inputs;
   inputs.ranks.resize(static_cast<std::size_t>(plan.value.geometry.tp));
   for (const TensorPlan& tensor : plan.tensors) {
-    if (tensor.role == Role::cache) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
+    if (!tensor.cache.group.empty()) inputs.prefix[tensor.name] = make_prefix(plan, tensor, threads);
     if (tensor.role != Role::in) continue;
     if (tensor.spec == nullptr || !tensor.spec->per_rank) {
       inputs.shared[tensor.name] = make_tensor(plan, tensor, 0, threads);
       continue;
     }
     for (std::int64_t rank = 0; rank < plan.value.geometry.tp; ++rank) {
-      inputs.ranks[static_cast<std::size_t>(rank)][tensor.name] = make_tensor(plan, tensor, rank, threads);
+      const auto at = static_cast<std::size_t>(rank);
+      inputs.ranks[at][tensor.name] = tensor.cache.group.empty() ? make_tensor(plan, tensor, rank, threads)
+                                                                 : make_cache(tensor, inputs.prefix[tensor.name][at]);
     }
   }
   return inputs;

@@ -24,6 +24,9 @@ struct Inputs {
   const Bytes& get(std::string_view name, std::int64_t rank) const;
 };
 
+// Puts a record (fields in order, as in Inputs::prefix) into `slot` of the cache whose first byte is at `base`.
+void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base);
+
 // All inputs of the plan's case. `threads` changes the time only.
 Inputs make_inputs(const Plan& plan, int threads = 1);
 
@@ -37,7 +40,12 @@ Inputs make_inputs(const Plan& plan, int threads = 1);
 //   special       normal:1 with NaN, +inf or -inf in one element of every 4th row
 //   nan           NaN everywhere                 weights      1 + N(0, 0.2), never constant along a row
 //   around:X      X * (1 + N(0, 0.1)), positive  unit_circle  rows of cos | sin of points on the unit circle
-// and, filled from the geometry: positions, query_start_loc, idx_mapping, block_table, slots:<cache>, group:<field>.
+//   lse           5 N(0, 1), some of them 1e4 below it or 300 above it, some all the same, some of them empty
+//   empty         what stands for the LSE of no keys: -inf, +inf or NaN
+// and, filled from the geometry: positions, query_start_loc, idx_mapping, block_table, slots:<cache>, group:<field>, and
+// of the chunk (chunk.hpp) chunk:local_starts [R], chunk:local_offsets [R + 1], chunk:context_offsets [R + 1].
+// partials:X: parts of attention outputs whose LSEs are the input X: N(0, 1); those of an empty LSE hold anything, mostly NaN.
+// gathered: W pieces [W, chunk_rows, …] as ranks gather them, N(0, 1) in the rows that a rank owns, NaN in the others.
 void check_recipe(std::string_view recipe);
 
 // The slot of each token of the launch (padding last) on `rank`, as the case's geometry has it: what an engine's

@@ -173,6 +173,8 @@ TEST(Recipe, ParsesStrictly) {
                           "slots",     "slots:",   "group:",    "group:size", "gauss:1",    "normal:1:2"}) {
     EXPECT_THROW(check_recipe(bad), InputError) << bad;
   }
+  for (const char* good : {"lse", "empty", "partials:x"}) EXPECT_NO_THROW(check_recipe(good)) << good;
+  for (const char* bad : {"lse:1", "empty:", "partials", "partials:"}) EXPECT_THROW(check_recipe(bad), InputError) << bad;
   EXPECT_EQ(parse_recipe("normal:0.25").number, 0.25);
   EXPECT_EQ(parse_recipe("slots:mla").argument, "mla");
 }
@@ -311,6 +313,60 @@ TEST(Values, MixedTakesAllKinds) {
   EXPECT_EQ(tiny, 2);
   EXPECT_EQ(large, 2);
   EXPECT_EQ(signs, 2);
+}
+
+TEST(Values, LsesAreOfAllKinds) {
+  const std::vector<float> values = drawn("lse", 20, 400, DType::fp32);
+  int ordinary = 0, below = 0, above = 0, same = 0, minus = 0, plus = 0, nans = 0;
+  for (const float value : values) {
+    nans += std::isnan(value) ? 1 : 0;
+    minus += std::isinf(value) && value < 0 ? 1 : 0;
+    plus += std::isinf(value) && value > 0 ? 1 : 0;
+    below += std::isfinite(value) && value < -9000 ? 1 : 0;
+    above += std::isfinite(value) && value > 200 ? 1 : 0;
+    same += value == 2.5f ? 1 : 0;
+    ordinary += std::fabs(value) < 30 && value != 2.5f ? 1 : 0;
+  }
+  // Sixteenths of 8000: 7, 2, 1, 2; and 4, of which half are -inf.
+  EXPECT_NEAR(ordinary, 3500, 200);
+  EXPECT_NEAR(below, 1000, 150);
+  EXPECT_NEAR(above, 500, 100);
+  EXPECT_NEAR(same, 1000, 150);
+  EXPECT_NEAR(minus, 1000, 150);
+  EXPECT_NEAR(plus, 500, 100);
+  EXPECT_NEAR(nans, 500, 100);
+  EXPECT_EQ(ordinary + below + above + same + minus + plus + nans, 8000);
+  for (const float value : drawn("empty", 3, 50, DType::fp32)) EXPECT_FALSE(std::isfinite(value));
+}
+
+TEST(Inputs, PartialsAreFiniteWhereTheirLseIs) {
+  Made made;
+  made.add("out", DType::fp32, {50, 12}, "partials:lse");
+  made.add("lse", DType::fp32, {50, 3}, "lse");
+  const Inputs inputs = make_inputs(made.plan);
+  const Bytes &outs = inputs.get("out", 0), &lses = inputs.get("lse", 0);
+  int odd = 0, empty = 0;
+  for (std::size_t i = 0; i < 600; ++i) {
+    float out = 0, lse = 0;
+    std::memcpy(&out, outs.data() + 4 * i, 4);
+    std::memcpy(&lse, lses.data() + 4 * (i / 4), 4);
+    ASSERT_TRUE(std::isfinite(out) || !std::isfinite(lse)) << i;
+    empty += std::isfinite(lse) ? 0 : 1;
+    odd += std::isfinite(out) ? 0 : 1;
+  }
+  EXPECT_GT(empty, 80);
+  EXPECT_GT(odd, empty / 2);
+  EXPECT_LT(odd, empty);
+}
+
+TEST(Inputs, PartialsNeedTheirLses) {
+  for (const char* const recipe : {"partials:nothing", "partials:narrow", "partials:short"}) {
+    Made made;
+    made.add("out", DType::fp32, {5, 12}, recipe);
+    made.add("narrow", DType::fp32, {5, 5}, "lse");
+    made.add("short", DType::fp32, {4, 3}, "lse");
+    EXPECT_THROW(make_inputs(made.plan), InputError) << recipe;
+  }
 }
 
 TEST(Values, SpecialHasOneInEveryFourthRow) {

@@ -121,9 +121,11 @@ TensorSpec read_tensor(const Reader& reader) {
   const std::string role = reader.at("role").one_of({"in", "out", "cache"});
   tensor.role = role == "in" ? Role::in : role == "out" ? Role::out : Role::cache;
   tensor.when = expression_or_empty(reader, "when");
-  if (tensor.role == Role::cache) {
+  if (tensor.role == Role::cache || (tensor.role == Role::in && reader.find("cache"))) {
     tensor.cache = reader.at("cache").string();
-    tensor.slot_mapping = reader.at("slot_mapping").string();
+    if (tensor.role == Role::cache) tensor.slot_mapping = reader.at("slot_mapping").string();
+    tensor.per_rank = tensor.role == Role::in;
+    tensor.bounded = tensor.role == Role::in;  // its blocks are found through a table
     for (const Reader& element : reader.at("records").elements()) tensor.records.push_back(read_record(element));
     return tensor;
   }
@@ -144,8 +146,8 @@ TensorSpec read_tensor(const Reader& reader) {
     tensor.bounded = flag_or(reader, "bounded", false);
     return tensor;
   }
-  const std::string rows = reader.at("rows").one_of({"all", "live", "slots"});
-  tensor.rows = rows == "all" ? Rows::all : rows == "live" ? Rows::live : Rows::slots;
+  const std::string rows = reader.at("rows").one_of({"all", "live", "slots", "gathered"});
+  tensor.rows = rows == "all" ? Rows::all : rows == "live" ? Rows::live : rows == "slots" ? Rows::slots : Rows::gathered;
   if (tensor.rows == Rows::slots && tensor.shape.size() != 2)
     reader.at("shape").fail("rows \"slots\" needs [groups, capacity]");
   tensor.unjudged = expression_or_empty(reader, "unjudged");
@@ -182,7 +184,7 @@ Op op_from_json(const json::Value& document, const std::string& source) {
   op.version = static_cast<int>(reader.at("version").integer(1, 1'000'000));
   op.doc = text_or(reader, "doc", "");
   for (const Reader& field : reader.at("geometry").elements()) {
-    op.geometry.push_back(field.one_of({"batch", "padding", "max_batched_tokens", "tp", "dcp", "caches"}));
+    op.geometry.push_back(field.one_of({"batch", "padding", "max_batched_tokens", "tp", "dcp", "caches", "chunk"}));
   }
   op.caches = strings(reader.at("caches"));
   op.rank_reference = flag_or(reader, "rank_reference", false);

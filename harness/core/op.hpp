@@ -46,9 +46,10 @@ enum class Role : std::uint8_t { in, out, cache };
 
 // Which rows of an output must hold a result.
 enum class Rows : std::uint8_t {
-  all,    // every element
-  live,   // rows of live tokens (axis 0); rows of padding tokens may be written, rows from T on must not
-  slots,  // [groups, capacity]: live tokens, and the tail that the contract fills; rows of disabled groups must not
+  all,       // every element
+  live,      // rows of live tokens (axis 0); rows of padding tokens may be written, rows from T on must not
+  slots,     // [groups, capacity]: live tokens, and the tail that the contract fills; rows of disabled groups must not
+  gathered,  // a rank's rows of the chunk, request after request; those past its own length may be written
 };
 
 // One field of a cache record.
@@ -70,20 +71,21 @@ struct Record {
 struct TensorSpec {
   std::string name, doc;
   Role role = Role::in;
-  Expression dtype;                 // evaluates to a dtype's name
-  std::vector<Expression> shape;    // elements; empty for caches
-  Expression when;                  // present where true; empty: always
-  std::string values;               // in: the default recipe (harness/core/inputs.hpp)
-  bool recipe_settable = false;     // in: a case may name another recipe in `values`
-  bool strided = false;             // a case may give it a row stride and offset in `layout`
-  bool per_rank = false;            // in: its values differ between ranks
-  bool per_group = false;           // in: one tensor for each cache group, called "<name>.<group>"; `group.…` in its shape
-  bool bounded = false;             // in: indexed by data, so it ends flush against an unmapped page
-  Rows rows = Rows::all;            // out
-  Expression unjudged;              // out: where true, any value in it, written or not, is accepted
-  std::string in_place_of;          // out: the input whose memory it takes …
-  Expression in_place_when;         // … where this is true
-  std::string cache, slot_mapping;  // cache: the cache group, and the input that addresses it
+  Expression dtype;               // evaluates to a dtype's name
+  std::vector<Expression> shape;  // elements; empty for caches
+  Expression when;                // present where true; empty: always
+  std::string values;             // in: the default recipe (harness/core/inputs.hpp)
+  bool recipe_settable = false;   // in: a case may name another recipe in `values`
+  bool strided = false;           // a case may give it a row stride and offset in `layout`
+  bool per_rank = false;          // in: its values differ between ranks
+  bool per_group = false;         // in: one tensor for each cache group, called "<name>.<group>"; `group.…` in its shape
+  bool bounded = false;           // in: indexed by data, so it ends flush against an unmapped page
+  Rows rows = Rows::all;          // out
+  Expression unjudged;            // out: where true, any value in it, written or not, is accepted
+  std::string in_place_of;        // out: the input whose memory it takes …
+  Expression in_place_when;       // … where this is true
+  // A cache, written (role cache), or only read (role in: it holds the records of the cached tokens).
+  std::string cache, slot_mapping;  // the cache group, and the input that addresses what is written
   std::vector<Record> records;      // cache
 };
 

@@ -99,12 +99,12 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
     tensor.spec = &spec;
     tensor.name = name;
     tensor.role = spec.role;
-    if (spec.role == Role::cache) {
+    if (!spec.cache.empty()) {
       tensor.cache = plan_cache(spec, value.geometry.caches.at(spec.cache), environment, source);
       tensor.shape = {tensor.cache.blocks, tensor.cache.kernel_block_size, tensor.cache.record_bytes};
       tensor.strides = {tensor.cache.block_stride, tensor.cache.record_bytes, 1};
       tensor.storage_elements = product(tensor.cache.blocks, tensor.cache.block_stride, source);
-      if (plan.find(spec.slot_mapping)) tensor.slot_mapping = spec.slot_mapping;
+      if (spec.role == Role::cache && plan.find(spec.slot_mapping)) tensor.slot_mapping = spec.slot_mapping;
       plan.tensors.push_back(std::move(tensor));
       return;
     }
@@ -168,7 +168,9 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
   std::int64_t widest_block = 4096;
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role == Role::in) {
-      count(tensor.bytes(), tensor.spec->per_rank ? 1 + value.geometry.tp : 2);
+      // Of a cache there are the records, too, from which each rank's is made.
+      const std::int64_t made = tensor.spec->cache.empty() ? 1 : 2;
+      count(tensor.bytes(), tensor.spec->per_rank ? 1 + made * value.geometry.tp : 2);
       continue;
     }
     count(tensor.bytes(), 4);

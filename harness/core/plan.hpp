@@ -73,7 +73,9 @@ struct Plan {
 //
 // The environment: every param by its name; T, live, capacity, R (requests), G (cache groups), tp, W, I;
 // `option.<name>`; `<group>.present`, `<group>.mapped` (1 where it has a slot mapping), `<group>.own_map`
-// (1 where that is not "same"), `<group>.block_size`, `<group>.kernel_block_size`, `<group>.table_columns`;
+// (1 where that is not "same"), `<group>.sharded` (1 where its rows are split over the DCP ranks), `<group>.block_size`,
+// `<group>.kernel_block_size`, `<group>.table_columns`, `<group>.blocks`, `<group>.chunk_rows` and `<group>.context_rows`
+// (chunk.hpp);
 // in a tensor per cache group also `group.<…>`.
 Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::string& source = "case");
 

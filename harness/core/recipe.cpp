@@ -1,5 +1,6 @@
 #include "harness/core/recipe.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace dcpcheck {
 namespace {
 
-enum class Argument : std::uint8_t { none, positive, finite, name, field };
+enum class Argument : std::uint8_t { none, positive, finite, name, tensor, field, chunk_field };
 
 struct Known {
   std::string_view name;
@@ -21,7 +22,7 @@ struct Known {
 };
 
 using Kind = Recipe::Kind;
-constexpr std::array<Known, 21> known = {{
+constexpr std::array<Known, 26> known = {{
     {"normal", Kind::normal, Argument::positive},
     {"ladder", Kind::ladder},
     {"large_mean", Kind::large_mean},
@@ -37,15 +38,22 @@ constexpr std::array<Known, 21> known = {{
     {"weights", Kind::weights},
     {"around", Kind::around, Argument::positive},
     {"unit_circle", Kind::unit_circle},
+    {"lse", Kind::lse},
+    {"empty", Kind::empty},
+    {"gathered", Kind::gathered},
+    {"partials", Kind::partials, Argument::tensor},
     {"positions", Kind::positions},
     {"query_start_loc", Kind::query_start_loc},
     {"idx_mapping", Kind::idx_mapping},
     {"block_table", Kind::block_table},
     {"slots", Kind::slots, Argument::name},
     {"group", Kind::group, Argument::field},
+    {"chunk", Kind::chunk, Argument::chunk_field},
 }};
 
 constexpr std::array<std::string_view, 4> group_fields = {"block_size", "kernel_block_size", "sharded", "enabled"};
+
+constexpr std::array<std::string_view, 3> chunk_fields = {"local_starts", "local_offsets", "context_offsets"};
 
 std::string quoted(std::string_view text) { return std::string(1, '\'').append(text).append("'"); }
 
@@ -92,13 +100,22 @@ Recipe parse_recipe(std::string_view text) {
         if (argument.empty()) refuse(text, "it names no cache");
         recipe.argument = argument;
         break;
-      case Argument::field: {
-        bool found = false;
-        for (const std::string_view field : group_fields) found = found || field == argument;
-        if (!found) refuse(text, "a group's fields are block_size, kernel_block_size, sharded, enabled");
+      case Argument::tensor:
+        if (argument.empty()) refuse(text, "it names no tensor");
         recipe.argument = argument;
         break;
-      }
+      case Argument::field:
+        if (std::find(group_fields.begin(), group_fields.end(), argument) == group_fields.end()) {
+          refuse(text, "a group's fields are block_size, kernel_block_size, sharded, enabled");
+        }
+        recipe.argument = argument;
+        break;
+      case Argument::chunk_field:
+        if (std::find(chunk_fields.begin(), chunk_fields.end(), argument) == chunk_fields.end()) {
+          refuse(text, "a chunk's fields are local_starts, local_offsets, context_offsets");
+        }
+        recipe.argument = argument;
+        break;
     }
     return recipe;
   }

@@ -25,6 +25,11 @@ struct Recipe {
     weights,
     around,
     unit_circle,
+    lse,
+    empty,
+    // of the geometry: fill float tensors
+    gathered,
+    partials,
     // of the geometry: fill integer tensors
     positions,
     query_start_loc,
@@ -32,12 +37,13 @@ struct Recipe {
     block_table,
     slots,
     group,
+    chunk,
   };
   Kind kind = Kind::zero;
   double number = 0;     // normal, constant, around
-  std::string argument;  // slots: the cache group; group: the field
+  std::string argument;  // slots: the cache group; group, chunk: the field; partials: the tensor of their LSEs
 
-  bool of_geometry() const { return kind >= Kind::positions; }
+  bool of_geometry() const { return kind >= Kind::gathered; }
 };
 
 // The recipe in `text`. Throws InputError that names the text and what is wrong with it.

@@ -1,9 +1,11 @@
 // For tests: the ops that come with dcpcheck, read from where the source lies.
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "harness/core/error.hpp"
 #include "harness/core/op.hpp"
@@ -18,11 +20,15 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
+// Each reference/*.op.json. Taken from the folder, so that a new op is in every test that goes through them all.
 inline Ops ops_of_source() {
   Ops ops;
-  for (const char* name : {"compute_slot_mapping", "fused_norm_rope"}) {
-    const std::string path = std::string(DCPCHECK_SOURCE_DIR) + "/reference/" + name + ".op.json";
-    ops.emplace(name, op_from_json(json::parse(read_file(path), path), path));
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(DCPCHECK_SOURCE_DIR) + "/reference")) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".op.json")) continue;
+    Op op = op_from_json(json::parse(read_file(path), path), path);
+    std::string name = op.name;
+    ops.emplace(std::move(name), std::move(op));
   }
   return ops;
 }

@@ -36,6 +36,9 @@ float step(DType dtype) {
 
 constexpr std::array<double, 5> ladder_sigmas = {1, 0.1, 0.03, 0.01, 1e-3};
 constexpr std::array<Kind, 6> mixed_kinds = {Kind::normal, Kind::ladder, Kind::signs, Kind::zero, Kind::tiny, Kind::saturating};
+// What stands for the LSE of no keys, -inf as often as the other two together.
+constexpr std::array<float, 4> empty_lses = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                                             std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
 constexpr std::int64_t critical_tile = 128;  // elements that share one critical value: the tiles that scales are made of
 
 bool is_float(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp32 || dtype == DType::e4m3; }
@@ -184,6 +187,23 @@ void RowFiller::make(Kind kind, std::int64_t row) {
       }
       return;
     }
+    case Kind::lse:
+      normals(row, 5.0, 0.0f);
+      for (std::size_t i = 0; i < row_.size(); ++i) {
+        // Of 16: 7 as they are, 2 far below, 1 far above, 2 all the same, 4 empty.
+        const PhiloxBlock block = rows_.block(index * row_.size() + i);
+        const std::uint32_t sixteenth = block[0] >> 28;
+        if (sixteenth == 7 || sixteenth == 8) row_[i] -= 1e4f;
+        if (sixteenth == 9) row_[i] += 300.0f;
+        if (sixteenth == 10 || sixteenth == 11) row_[i] = 2.5f;
+        if (sixteenth >= 12) row_[i] = empty_lses[block[1] % empty_lses.size()];
+      }
+      return;
+    case Kind::empty:
+      for (std::size_t i = 0; i < row_.size(); ++i) {
+        row_[i] = empty_lses[rows_.block(index * row_.size() + i)[1] % empty_lses.size()];
+      }
+      return;
     default: throw HarnessError("a recipe of the geometry came to be filled with values");
   }
 }

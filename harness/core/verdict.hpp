@@ -44,6 +44,7 @@ struct Violation {
   std::int64_t token_rows = 0;                                // how many rows those are
   std::int64_t count = 0;                                     // elements (guards and stray writes: bytes)
   std::vector<Element> first;                                 // at most 5
+  std::int64_t rows = 0;                                      // the buffer's, where its rows are no tokens'; else 0
 };
 
 struct WorstError {

@@ -276,6 +276,11 @@ class Examiner {
   std::vector<FieldState> fields_;
 };
 
+// Whether a row of the buffer, or a record of the cache, is one of the launch's tokens.
+bool rows_are_tokens(const TensorPlan& tensor) {
+  return tensor.role == Role::cache || tensor.spec->rows == Rows::live || tensor.spec->rows == Rows::slots;
+}
+
 void merge(PartFindings&& part, PartFindings& whole) {
   for (auto& [reason, tally] : part.tallies) {
     Tally& into = whole.tallies[reason];
@@ -343,6 +348,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
     std::sort(tally.rows.begin(), tally.rows.end());
     tally.rows.erase(std::unique(tally.rows.begin(), tally.rows.end()), tally.rows.end());
     violation.token_rows = static_cast<std::int64_t>(tally.rows.size());
+    violation.rows = rows_are_tokens(tensor) ? 0 : tensor.rows();
     violation.tokens = ranges_of(std::move(tally.rows));
     violation.first = std::move(tally.first);
     findings.violations.push_back(std::move(violation));

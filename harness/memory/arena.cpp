@@ -95,14 +95,10 @@ void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan
   }
   for (const auto& [name, ranks] : inputs.prefix) {
     const TensorPlan* tensor = plan.find(name);
-    if (!tensor) continue;
+    if (!tensor || tensor->role != Role::cache) continue;
     std::byte* base = image.data() + arena.buffer(name).offset;
     for (const auto& [slot, record] : ranks.at(static_cast<std::size_t>(rank))) {
-      std::int64_t from = 0;
-      for (const FieldPlan& field : tensor->cache.fields) {
-        std::memcpy(base + tensor->cache.address(slot, field), record.data() + from, static_cast<std::size_t>(field.bytes()));
-        from += field.bytes();
-      }
+      place_record(tensor->cache, slot, record, base);
     }
   }
 }

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "harness/core/chunk.hpp"
 #include "harness/core/error.hpp"
 
 namespace dcpcheck {
 namespace {
 
-std::vector<Span> rows_of_output(const Plan& plan, const TensorPlan& tensor) {
+std::vector<Span> rows_of_output(const Plan& plan, const TensorPlan& tensor, std::int64_t rank) {
   std::vector<Span> spans;
   const std::int64_t size = size_of(tensor.dtype);
   const std::int64_t stride = tensor.shape.size() == 1 ? 1 : tensor.strides[0];
@@ -31,6 +32,18 @@ std::vector<Span> rows_of_output(const Plan& plan, const TensorPlan& tensor) {
         add(row, plan.tokens, plan.capacity, Duty::must);
       }
       ++row;
+    }
+    return spans;
+  }
+  if (tensor.spec->rows == Rows::gathered) {
+    const ChunkPlan chunk = plan_chunk(plan.value.geometry, plan.value.geometry.caches.begin()->second);
+    std::int64_t first = 0;
+    for (std::size_t request = 0; request < chunk.requests.size(); ++request) {
+      const std::int64_t valid = chunk.valid_rows(request, rank);
+      for (std::int64_t row = 0; row < chunk.requests[request].padded; ++row) {
+        add(first + row, 0, width, row < valid ? Duty::must : Duty::may);
+      }
+      first += chunk.requests[request].padded;
     }
     return spans;
   }
@@ -69,7 +82,7 @@ std::vector<Span> records_of_cache(const Plan& plan, const TensorPlan& tensor, c
 }  // namespace
 
 std::vector<Span> write_set(const Plan& plan, const TensorPlan& tensor, const Inputs& inputs, std::int64_t rank) {
-  return tensor.role == Role::cache ? records_of_cache(plan, tensor, inputs, rank) : rows_of_output(plan, tensor);
+  return tensor.role == Role::cache ? records_of_cache(plan, tensor, inputs, rank) : rows_of_output(plan, tensor, rank);
 }
 
 }  // namespace dcpcheck

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "harness/core/test_ops.hpp"
@@ -77,6 +78,20 @@ TEST_F(WriteSetTest, NoSlotMappingMeansNoCacheWrite) {
       "fused_norm_rope",
       R"(,"geometry":{"batch":[{"uncached":5}],"caches":{"mla":{"slot_mapping":"none"}}},"params":{"q_lora_rank":7,"index_topk":3,"max_position":16})");
   EXPECT_TRUE(write_set(p, p.tensor("mla_cache"), make_inputs(p), 0).empty());
+}
+
+TEST_F(WriteSetTest, GatheredRowsAreTheRanksOwnAndThoseUpToThePaddedLengthAreFree) {
+  const Plan p = plan("gather_cache", R"(,"geometry":{"batch":[{"cached":9},{},{"cached":2}],"tp":4,"dcp":{"world_size":4},
+    "caches":{"mla":{"block_size":4}}},"params":{"kv_lora_rank":5,"qk_rope_head_dim":2},"layout":{"workspace":{"stride":9,"offset":1}})");
+  const Inputs inputs = make_inputs(p);
+  // Padded: 3 rows and 1. Rank 0 owns three of the first request's tokens, the others two; ranks 2 and 3 none of the last's.
+  for (const auto& [rank, must] : std::map<std::int64_t, std::int64_t>{{0, 4}, {1, 3}, {2, 2}, {3, 2}}) {
+    const auto spans = write_set(p, p.tensor("workspace"), inputs, rank);
+    EXPECT_EQ(bytes(spans, Duty::must), must * 7 * 2) << rank;
+    EXPECT_EQ(bytes(spans, Duty::may), (4 - must) * 7 * 2) << rank;
+    EXPECT_EQ(spans[3].begin, (1 + 3 * 9) * 2);
+    EXPECT_EQ(spans[3].duty, rank < 2 ? Duty::must : Duty::may);
+  }
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::vector<std::int64_t> ranks_of(const OverRanks& group) {
 bool same_extent(const OverRanks& a, const OverRanks& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Violation* x, const Violation* y) {
     return x->reason == y->reason && x->rank == y->rank && x->token_rows == y->token_rows && x->tokens == y->tokens &&
-           (!x->tokens.empty() || x->count == y->count);
+           x->rows == y->rows && (!x->tokens.empty() || x->count == y->count);
   });
 }
 
@@ -86,10 +86,12 @@ std::string sentence(const std::vector<std::string>& buffers, const OverRanks& g
   std::string line = text::list(buffers) + ": " + std::string(in_words(first.reason)) + " on " + ranks_in_words(ranks);
   const bool by_rows = first.token_rows > 0;
   if (by_rows) {
-    line += ", " + spread(group, &Violation::token_rows) + " of " + text::count(token_rows, "token row");
+    line += ", " + spread(group, &Violation::token_rows) + " of ";
+    line += first.rows > 0 ? text::count(first.rows, "row") : text::count(token_rows, "token row");
     if (several) line += " each";
-    const std::string noun = first.token_rows == 1 ? "token " : "tokens ";
-    line += (several ? " (rank " + std::to_string(first.rank) + ": " : " (") + noun;
+    line += several ? " (rank " + std::to_string(first.rank) + ": " : " (";
+    line += first.rows > 0 ? "row" : "token";
+    line += first.token_rows == 1 ? " " : "s ";
     line += text::ranges(first.tokens, kRangesShown) + ")";
   }
   if (!by_rows || first.reason == Reason::inadmissible) {

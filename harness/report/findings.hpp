@@ -1,4 +1,4 @@
-// Violations as sentences: which buffers, which ranks, how many token rows, why.
+// Violations as sentences: which buffers, which ranks, how many rows, why.
 #pragma once
 
 #include <string>

@@ -11,15 +11,9 @@
 
 #include "kernels/block.cuh"
 #include "kernels/math.cuh"
+#include "kernels/mla_layout.hpp"
 
 namespace kernels::fused_norm_rope {
-
-// How the MLA cache keeps a record.
-enum class MlaLayout : std::uint8_t {
-  bf16,        // kv_c | k_pe
-  fp8,         // the same in e4m3, both divided by mla_scale
-  fp8_ds_mla,  // 656 bytes: kv_c in 512 e4m3, 4 tiles of 128 | the tiles' fp32 scales | k_pe in 64 bf16
-};
 
 // How a tile of fp8_ds_mla gets its scale from its largest magnitude.
 enum class TileScale : std::uint8_t {
@@ -27,8 +21,6 @@ enum class TileScale : std::uint8_t {
   fp32_mul,  // max(amax * fl(1 / 448), FLT_MIN)
   pow2,      // 2^ceil(log2(max(amax / 448, 1e-4)))
 };
-
-inline constexpr std::int64_t kTile = 128;
 
 // The rows of a matrix: row r starts at data + r * stride. Elements are bf16 codes.
 struct Rows {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -73,18 +74,22 @@ TEST(CaseSchema, AdmitsEveryFileOfTheCorpora) {
   EXPECT_GT(files, 0);
 }
 
-TEST(CaseSchema, AdmitsTheExamplesInTheReadme) {
+TEST(CaseSchema, AdmitsTheExamplesInTheReadmeAndEachOpHasOne) {
   std::ifstream in(kSource / "reports/schema/README.md");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const std::string open = "```jsonc\n";
-  int examples = 0;
+  std::set<std::string> ops;
   for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {
     const std::size_t begin = at + open.size();
     const Json example = Json::parse(text.substr(begin, text.find("```", begin) - begin), nullptr, true, true);
     EXPECT_EQ(errors("case", example), "") << example;
-    ++examples;
+    ops.insert(example.at("case").at("op").get<std::string>());
   }
-  EXPECT_EQ(examples, 2);
+  for (const auto& entry : fs::directory_iterator(kSource / "reference")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".op.json")) continue;
+    EXPECT_EQ(ops.count(name.substr(0, name.find('.'))), 1U) << name << " has no example";
+  }
 }
 
 TEST(CaseSchema, RejectsWhatIsNoCase) {
@@ -116,6 +121,11 @@ TEST(CaseSchema, RejectsWhatIsNoCase) {
                    {"padding slots as a number", [](Json& d) { d["case"]["geometry"]["padding"]["slots"] = -1; }},
                    {"a param that is a list", [](Json& d) { d["case"]["params"]["indexer"] = Json::array(); }},
                    {"a contract that is a flag", [](Json& d) { d["case"]["contract"]["tile_scale"] = true; }},
+                   {"a chunk without bounds", [](Json& d) { d["case"]["geometry"]["chunk"] = 64; }},
+                   {"a chunk that ends before it starts",
+                    [](Json& d) {
+                      d["case"]["geometry"]["chunk"] = {{"tokens", -1}};
+                    }},
                    {"an unknown status", [](Json& d) { d["expect"]["k_gated"]["status"] = "bad"; }},
                    {"an expectation without status", [](Json& d) { d["expect"]["k_gated"].erase("status"); }}});
 }
@@ -140,7 +150,8 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
     "tensors": [{"name": "x", "role": "in", "dtype": "'bf16'", "shape": ["T", "n"], "values": "normal:1"},
       {"name": "y", "role": "out", "dtype": "'bf16'", "shape": ["T", "n"], "rows": "live"},
       {"name": "z", "role": "cache", "cache": "kv", "slot_mapping": "x", "records": [
-        {"fields": [{"name": "v", "dtype": "e4m3", "count": "n", "scaled_by": "s", "tile": "n"}, {"name": "s", "dtype": "fp32", "count": "1"}]}]}]})");
+        {"fields": [{"name": "v", "dtype": "e4m3", "count": "n", "scaled_by": "s", "tile": "n"}, {"name": "s", "dtype": "fp32", "count": "1"}]}]},
+      {"name": "r", "role": "in", "cache": "kv", "records": [{"fields": [{"name": "v", "dtype": "bf16", "count": "n"}]}]}]})");
   expect_rejected("op", good,
                   {{"no version", [](Json& d) { d.erase("version"); }},
                    {"version 0", [](Json& d) { d["version"] = 0; }},
@@ -156,6 +167,8 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
                    {"an input without values", [](Json& d) { d["tensors"][0].erase("values"); }},
                    {"an output without rows", [](Json& d) { d["tensors"][1].erase("rows"); }},
                    {"a cache without records", [](Json& d) { d["tensors"][2].erase("records"); }},
+                   {"a cache to be read with a recipe", [](Json& d) { d["tensors"][3]["values"] = "zero"; }},
+                   {"a cache to be read without records", [](Json& d) { d["tensors"][3].erase("records"); }},
                    {"an unknown dtype", [](Json& d) { d["tensors"][2]["records"][0]["fields"][1]["dtype"] = "fp64"; }},
                    {"codes without a tile", [](Json& d) { d["tensors"][2]["records"][0]["fields"][0].erase("tile"); }}});
 }

@@ -36,13 +36,6 @@ fnr::Cache cache(const Launch& launch, std::string_view name, std::string_view s
   return cache;
 }
 
-fnr::MlaLayout mla_layout(const std::string& name) {
-  if (name == "bf16") return fnr::MlaLayout::bf16;
-  if (name == "fp8") return fnr::MlaLayout::fp8;
-  if (name == "fp8_ds_mla") return fnr::MlaLayout::fp8_ds_mla;
-  throw HarnessError("builtin:fused_norm_rope knows no mla_layout " + name);
-}
-
 fnr::TileScale tile_scale(const std::string& name) {
   if (name == "fp32_div") return fnr::TileScale::fp32_div;
   if (name == "fp32_mul") return fnr::TileScale::fp32_mul;
@@ -75,7 +68,7 @@ kernels::fused_norm_rope::Args fused_norm_rope::args(const Launch& launch) {
   args.rope = rope_table(launch, "cos_sin_cache", "rope_interleaved");
 
   args.mla = cache(launch, "mla_cache", "slot_mapping");
-  args.mla_layout = mla_layout(value.choice("mla_layout"));
+  args.mla_layout = mla_layout(launch);
   if (args.mla.data != nullptr) args.mla_record = plan.tensor("mla_cache").cache.record_bytes;
   args.mla_scale = pointer<const float>(launch, "mla_scale");
   args.tile_scale = tile_scale(value.option("tile_scale"));

@@ -18,4 +18,12 @@ std::int64_t row_stride(const Launch& launch, std::string_view name) {
   return launch.plan.find(name) != nullptr ? view(launch, name).strides.at(0) : 0;
 }
 
+kernels::MlaLayout mla_layout(const Launch& launch) {
+  const std::string& name = launch.plan.value.choice("mla_layout");
+  if (name == "bf16") return kernels::MlaLayout::bf16;
+  if (name == "fp8") return kernels::MlaLayout::fp8;
+  if (name == "fp8_ds_mla") return kernels::MlaLayout::fp8_ds_mla;
+  throw HarnessError("builtin:" + launch.plan.op->name + " knows no mla_layout " + name);
+}
+
 }  // namespace dcpcheck::builtin

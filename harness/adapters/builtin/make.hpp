@@ -8,6 +8,7 @@
 #include "harness/core/error.hpp"
 #include "harness/exec/kernel.hpp"
 #include "kernels/block.cuh"
+#include "kernels/mla_layout.hpp"
 
 namespace dcpcheck::builtin {
 
@@ -17,6 +18,9 @@ const View& view(const Launch& launch, std::string_view name);
 void* address(const Launch& launch, std::string_view name);
 // Elements from one row to the next; 0 where the plan has no such tensor.
 std::int64_t row_stride(const Launch& launch, std::string_view name);
+
+// The case's param mla_layout.
+kernels::MlaLayout mla_layout(const Launch& launch);
 
 template <class T>
 T* pointer(const Launch& launch, std::string_view name) {

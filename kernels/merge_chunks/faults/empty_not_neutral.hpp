@@ -1,0 +1,19 @@
+#pragma once
+
+#include "kernels/merge_chunks/merge_chunks.cuh"
+
+namespace kernels::merge_chunks::faults {
+
+struct empty_not_neutral : Fixed {
+  static constexpr const char* name = "empty_not_neutral";
+  static constexpr const char* doc =
+      "Gives a part without keys a weight as any: -inf minus -inf is a NaN, and so is 0 times what such a part was left to "
+      "hold (vLLM 28181, 39148, FlashInfer 4975).";
+
+  static DCPCHECK_HD bool is_empty(float lse) {
+    (void)lse;
+    return false;
+  }
+};
+
+}  // namespace kernels::merge_chunks::faults

@@ -1,0 +1,269 @@
+// The reference of dense_prefill against fp32 arithmetic: every right way to attend is admitted, every wrong one is not.
+#include "reference/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "reference/test_rows.hpp"
+
+namespace dcpcheck::reference::testing {
+namespace {
+
+using Floats = std::vector<float>;
+
+// One query's keys and values, as fp32 arithmetic sees them.
+struct Attended {
+  Floats q;
+  std::vector<Floats> keys, values;
+};
+
+struct Result {
+  Floats out;
+  float lse = 0;
+};
+
+// The right ways that are tried here.
+struct Way {
+  bool fma = false, base_2 = false, scaled_query = false, backwards = false, divided_first = false;
+  std::size_t tile = 0;  // keys that are taken together, what was had before being rescaled; 0: all of them, in two passes
+
+  static Way number(int i) {
+    Way way;
+    way.fma = i % 2 == 1;
+    way.base_2 = i / 2 % 2 == 1;
+    way.scaled_query = i / 4 % 2 == 1;
+    way.backwards = i / 8 % 2 == 1;
+    constexpr std::size_t tiles[] = {0, 1, 16, 64};
+    way.tile = tiles[i / 16 % 4];
+    way.divided_first = way.tile == 0 && i / 64 % 2 == 1;
+    return way;
+  }
+};
+
+constexpr int kWays = 80;
+
+class Attention {
+ public:
+  explicit Attention(const Way& way) : way_(way) {}
+
+  Result run(Attended given) const {
+    Result result;
+    if (given.keys.empty()) return {Floats(32, 0), -std::numeric_limits<float>::infinity()};
+    if (way_.backwards) {
+      std::reverse(given.keys.begin(), given.keys.end());
+      std::reverse(given.values.begin(), given.values.end());
+    }
+    const Floats scores = scores_of(given);
+    const std::size_t tile = way_.tile == 0 ? scores.size() : way_.tile;
+    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+    Floats out(given.values.front().size(), 0);
+    for (std::size_t begin = 0; begin < scores.size(); begin += tile) {
+      const std::size_t end = std::min(begin + tile, scores.size());
+      const float next = std::max(largest, *std::max_element(scores.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                             scores.begin() + static_cast<std::ptrdiff_t>(end)));
+      const float before = begin == 0 ? 0 : power(largest, next);
+      sum *= before;
+      for (float& value : out) value *= before;
+      Floats powers;
+      for (std::size_t j = begin; j < end; ++j) powers.push_back(power(scores[j], next));
+      for (const float p : powers) sum += p;
+      for (std::size_t j = begin; j < end; ++j) {
+        const float weight = way_.divided_first ? powers[j - begin] * (1 / sum) : powers[j - begin];
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = times_plus(weight, given.values[j][i], out[i]);
+      }
+      largest = next;
+    }
+    for (float& value : out) value = way_.divided_first ? value : value / sum;
+    // With base 2 the scores are kept times log2 e.
+    result.lse = way_.base_2 ? (largest + std::log2(sum)) * 0.693147182F : largest + std::log(sum);
+    result.out = out;
+    return result;
+  }
+
+ private:
+  float times_plus(float a, float b, float c) const { return way_.fma ? std::fma(a, b, c) : a * b + c; }
+  float power(float score, float largest) const { return way_.base_2 ? std::exp2(score - largest) : std::exp(score - largest); }
+  Floats scores_of(const Attended& given) const {
+    float scale = 1 / std::sqrt(static_cast<float>(given.q.size()));
+    if (way_.base_2) scale *= 1.44269504F;
+    Floats scores;
+    for (const Floats& key : given.keys) {
+      float score = 0;
+      for (std::size_t i = 0; i < key.size(); ++i) {
+        const std::size_t d = way_.backwards ? key.size() - 1 - i : i;
+        score = times_plus(way_.scaled_query ? given.q[d] * scale : given.q[d], key[d], score);
+      }
+      scores.push_back(way_.scaled_query ? score : score * scale);
+    }
+    return scores;
+  }
+
+  Way way_;
+};
+
+// What a token's head attends to. `more`: keys past those, as a fault would see.
+Attended attended(const Worked& worked, std::int64_t token, std::int64_t head, int more = 0) {
+  const Case& value = worked.plan.value;
+  const bool causal = value.flag("causal");
+  const auto row = [&](const char* name, std::int64_t i) {
+    std::vector<double> x;
+    Reader(worked.plan, worked.inputs, name, 0).read_row(i, x);
+    return Floats(x.begin(), x.end());
+  };
+  Attended out;
+  const Floats q = row("q", token);
+  out.q.assign(q.begin() + head * 96, q.begin() + head * 96 + 96);
+  std::int64_t first = 0, next = 0, keys = 0, seen = 0;
+  for (const Request& request : value.geometry.batch) {
+    next = first + request.uncached;
+    seen = causal ? std::min(token + 1 + more, next) : keys + request.cached + more;
+    if (token < next) break;
+    first = next;
+    keys += request.cached;
+  }
+  for (std::int64_t j = causal ? first : keys; j < seen; ++j) {
+    const Floats kv = row(causal ? "kv_c" : "context_kv_c", j), pe = row(causal ? "k_pe" : "context_k_pe", j);
+    Floats& key = out.keys.emplace_back(kv.begin() + head * 32, kv.begin() + head * 32 + 32);
+    key.insert(key.end(), pe.begin(), pe.end());
+    out.values.emplace_back(kv.begin() + 256 + head * 32, kv.begin() + 256 + head * 32 + 32);
+  }
+  return out;
+}
+
+template <class F>
+int wrong_of(const Worked& worked, std::int64_t token, F attend_one) {
+  Floats out, lse;
+  for (std::int64_t head = 0; head < 2; ++head) {
+    const Result result = attend_one(head);
+    out.insert(out.end(), result.out.begin(), result.out.end());
+    lse.push_back(result.lse);
+  }
+  return wrong_in_row(worked, "out", token, out) + wrong_in_row(worked, "lse", token, lse);
+}
+
+std::string text(const std::string& batch, const std::string& params, const std::string& values = "") {
+  return R"({"op": "dense_prefill", "seed": "0000000000000005", "geometry": {"batch": [)" + batch +
+         R"(], "caches": {"mla": {}}}, "params": {)" + params + R"(}, "values": {)" + values + "}}";
+}
+
+const std::string prompts = R"({"uncached": 90}, {"uncached": 7})";
+const std::string cached = R"({"cached": 300, "uncached": 6}, {"uncached": 2}, {"cached": 1, "uncached": 3})";
+
+TEST(AttentionReference, RightWaysAreAdmitted) {
+  for (const std::string& one :
+       {text(prompts, ""), text(prompts, "", R"("q": "normal:30")"), text(prompts, "", R"("q": "zero", "kv_c": "signs")"),
+        text(prompts, "", R"("q": "large_mean", "k_pe": "large_mean")"),
+        text(prompts, "", R"("kv_c": "saturating", "q": "tiny")"), text(cached, R"("causal": false)"),
+        text(cached, R"("causal": false)", R"("q": "normal:10")"),
+        text(cached, R"("causal": false)", R"("q": "zero", "context_kv_c": "ladder")")}) {
+    const Worked worked(one);
+    for (std::int64_t token = 0; token < worked.plan.live; ++token) {
+      const Attended heads[] = {attended(worked, token, 0), attended(worked, token, 1)};
+      for (int i = 0; i < kWays; ++i) {
+        const Attention attention(Way::number(i));
+        ASSERT_EQ(wrong_of(worked, token, [&](std::int64_t head) { return attention.run(heads[head]); }), 0)
+            << "way " << i << ", token " << token << " of " << one;
+      }
+    }
+  }
+}
+
+// How many tokens are inadmissible where `change` is made to what each attends to.
+template <class F>
+int killed(const Worked& worked, int more, F change) {
+  int count = 0;
+  for (std::int64_t token = 0; token < worked.plan.live; ++token) {
+    count += wrong_of(worked, token, [&](std::int64_t head) {
+               Attended given = attended(worked, token, head, more);
+               change(given);
+               return Attention(Way{}).run(std::move(given));
+             }) != 0;
+  }
+  return count;
+}
+
+TEST(AttentionReference, WrongOnesAreNot) {
+  const Worked worked(text(prompts, ""));
+  EXPECT_EQ(killed(worked, 0, [](Attended&) {}), 0);
+  EXPECT_EQ(killed(worked, 1, [](Attended&) {}), 95);  // a key too many, but for each request's last token
+  EXPECT_EQ(killed(worked, -1, [](Attended&) {}), 97);
+  EXPECT_EQ(killed(worked, 0,
+                   [](Attended& given) {
+                     for (float& q : given.q) q *= 10;
+                   }),
+            97);
+  EXPECT_EQ(killed(worked, 0, [](Attended& given) { std::fill(given.q.begin() + 32, given.q.end(), 0.0F); }), 97);
+  // A score that is off by a bf16 rounding shows in outputs that have other values to mix with.
+  EXPECT_GE(killed(worked, 0,
+                   [](Attended& given) {
+                     for (float& q : given.q) q *= 1.001F;
+                   }),
+            90);
+  EXPECT_GE(killed(worked, 0,
+                   [](Attended& given) {
+                     for (Floats& v : given.values) v[3] *= 1.002F;
+                   }),
+            90);
+}
+
+TEST(AttentionReference, NoKeysAndOtherRequestsKeys) {
+  const Worked worked(text(cached, R"("causal": false)"));
+  EXPECT_EQ(killed(worked, 0, [](Attended&) {}), 0);
+  EXPECT_EQ(killed(worked, 1, [](Attended&) {}) >= 6, true);
+  EXPECT_EQ(worked.expected.find("lse")->second.value[6 * 2], -infinity);
+  EXPECT_EQ(worked.expected.find("out")->second.value[6 * 64], 0);
+  EXPECT_EQ(worked.expected.find("out")->second.error[6 * 64], 0);
+}
+
+TEST(AttentionReference, ExactWhereEveryKernelIs) {
+  const Worked worked(text(prompts, "", R"("q": "zero", "kv_c": "signs")"));
+  const Admissible& out = worked.expected.find("out")->second;
+  for (const std::size_t token : {0, 1, 3, 7, 15, 31, 63}) {
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out.error[token * 64 + i], 0) << token;
+  }
+  // A third of each is rounded.
+  EXPECT_GT(out.error[2 * 64], 0);
+  EXPECT_LT(out.error[2 * 64], 10 * u);
+  // One key: the value itself, whatever the score.
+  const Worked plain(text(prompts, ""));
+  EXPECT_EQ(plain.expected.find("out")->second.error[0], 0);
+  EXPECT_GT(plain.expected.find("out")->second.error[64], 0);
+}
+
+TEST(AttentionReference, BoundIsThatOfItsDerivation) {
+  // Two keys with the scores 1/2 and 0, values 1 and -1.
+  Row out, lse;
+  out.reset(1);
+  lse.reset(1);
+  const std::vector<double> q{0.5}, keys{1, 0}, values{1, -1};
+  attend(q, keys, values, 1, 0, out, lse);
+  const double w = 1 / (1 + std::exp(-0.5)), o = 2 * w - 1;
+  const double eps0 = 3.5 + 4 + 4, eps1 = 2.25 * 0.5 + 4 + 4;  // K is 1
+  EXPECT_NEAR(out.value[0], o, 1e-15);
+  EXPECT_NEAR(out.error[0] / u, w * eps0 * (1 - o) + (1 - w) * eps1 * (1 + o) + 7 + 2 * o, 0.01);
+}
+
+TEST(AttentionReference, GivesUpWhereNumbersEnd) {
+  Row out, lse;
+  const auto run = [&](const std::vector<double>& keys, const std::vector<double>& values) {
+    out.reset(2);
+    lse.reset(1);
+    attend(std::vector<double>{1}, keys, values, 2, 0, out, lse);
+  };
+  run({1, nan}, {1, 2, 3, 4});
+  EXPECT_EQ(out.error, (std::vector<double>{infinity, infinity}));
+  EXPECT_EQ(lse.error[0], infinity);
+  // A value that is none stays in its column.
+  run({1, 2}, {1, 2, nan, 4});
+  EXPECT_EQ(out.error[0], infinity);
+  EXPECT_LT(out.error[1], 1e-5);
+  EXPECT_LT(lse.error[0], 1e-5);
+}
+
+}  // namespace
+}  // namespace dcpcheck::reference::testing

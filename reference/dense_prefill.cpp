@@ -1,0 +1,100 @@
+// What is admissible of dense_prefill: each query's attention over the rows that are its own request's.
+#include <vector>
+
+#include "harness/core/parallel.hpp"
+#include "reference/attention.hpp"
+#include "reference/decode.hpp"
+#include "reference/sheet.hpp"
+
+namespace dcpcheck::reference {
+
+Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options);
+
+namespace {
+
+// Rows of keys of one query.
+struct Keys {
+  std::size_t first = 0, count = 0;
+};
+
+// By token of the launch, padding left out.
+std::vector<Keys> keys_of_tokens(const Plan& plan, const Inputs& inputs, std::int64_t rank, bool causal) {
+  const Reader starts(plan, inputs, "query_start_loc", rank);
+  std::vector<Keys> all;
+  for (std::int64_t request = 0; request + 1 < starts.rows(); ++request) {
+    for (std::int64_t token = starts.integer(request); token < starts.integer(request + 1); ++token) {
+      std::int64_t first = starts.integer(request), end = token + 1;
+      if (!causal) {
+        const Reader offsets(plan, inputs, "context_offsets", rank);
+        first = offsets.integer(request);
+        end = offsets.integer(request + 1);
+      }
+      all.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)});
+    }
+  }
+  return all;
+}
+
+// The keys and values of one head, a row a row of kv_c.
+struct Head {
+  std::vector<double> keys, values;
+};
+
+Head head_of(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::int64_t head, bool causal) {
+  const std::int64_t nope = plan.value.integer("qk_nope_head_dim"), rope = plan.value.integer("qk_rope_head_dim");
+  const std::int64_t width = plan.value.integer("v_head_dim"), lora = plan.value.integer("kv_lora_rank");
+  const Reader kv_c(plan, inputs, causal ? "kv_c" : "context_kv_c", rank);
+  Head out;
+  std::vector<double> row, k_pe;
+  for (std::int64_t j = 0; j < kv_c.rows(); ++j) {
+    kv_c.read_row(j, row);
+    if (rope > 0) Reader(plan, inputs, causal ? "k_pe" : "context_k_pe", rank).read_row(j, k_pe);
+    for (std::int64_t d = 0; d < nope; ++d) out.keys.push_back(row[static_cast<std::size_t>((head * nope + d) % lora)]);
+    out.keys.insert(out.keys.end(), k_pe.begin(), k_pe.end());
+    for (std::int64_t d = 0; d < width; ++d) {
+      out.values.push_back(row[static_cast<std::size_t>((lora / 2 + head * width + d) % lora)]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options) {
+  const bool causal = plan.value.flag("causal");
+  const std::int64_t heads = plan.value.integer("heads"), width = plan.value.integer("v_head_dim");
+  const auto deep = static_cast<std::size_t>(plan.value.integer("qk_nope_head_dim") + plan.value.integer("qk_rope_head_dim"));
+  const std::vector<Keys> keys = keys_of_tokens(plan, inputs, rank, causal);
+  const Reader queries(plan, inputs, "q", rank);
+  std::vector<Row> outs(keys.size()), lses(keys.size());
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const Head rows = head_of(plan, inputs, rank, rank * heads + head, causal);
+    parallel_parts(static_cast<std::int64_t>(keys.size()), options.threads, 4, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<double> query;
+      for (std::int64_t token = begin; token < end; ++token) {
+        const auto at = static_cast<std::size_t>(token);
+        if (head == 0) {
+          outs[at].reset(heads * width);
+          lses[at].reset(heads);
+        }
+        queries.read_row(token, query);
+        const auto [first, count] = keys[at];
+        const auto wide = static_cast<std::size_t>(width);
+        attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep),
+               std::span(rows.keys).subspan(first * deep, count * deep),
+               std::span(rows.values).subspan(first * wide, count * wide), width, head, outs[at], lses[at]);
+      }
+    });
+  }
+  Sheet out(plan.tokens, heads * width), lse(plan.tokens, heads);
+  for (std::size_t token = 0; token < keys.size(); ++token) {
+    out.put(static_cast<std::int64_t>(token), outs[token]);
+    lse.put(static_cast<std::int64_t>(token), lses[token]);
+  }
+  Expected expected;
+  expected.emplace("out", out.take());
+  expected.emplace("lse", lse.take());
+  return expected;
+}
+
+}  // namespace dcpcheck::reference
