@@ -92,7 +92,9 @@ void layer_norm(std::span<const double> x, std::span<const double> weight, std::
     const double tiny = 4 * underflow * (1 + std::abs(c) + w + r);
     out.value[i] = v;
     out.error[i] = (product + u * (std::abs(v) + product) + tiny) * slack;
-    if (!(w * std::max(r, std::abs(c) + h) < may_overflow)) out.give_up(static_cast<std::int64_t>(i));
+    // Any of the products may come first, and all of them before the bias.
+    const double most = std::abs(c) + h;
+    if (!(w * std::max({r, most, most * r}) < may_overflow)) out.give_up(static_cast<std::int64_t>(i));
   }
 }
 

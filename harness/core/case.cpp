@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 
 #include "harness/core/digest.hpp"
@@ -55,7 +56,7 @@ ParamValue read_param_value(const Param& param, const Reader& reader) {
     case Param::Kind::flag: return reader.boolean();
     case Param::Kind::integer: return reader.integer(param.min, param.max);
     case Param::Kind::number: {
-      const auto value = static_cast<float>(reader.number());
+      const auto value = static_cast<float>(reader.number()) + 0.0F;  // -0 is 0: one value has one id
       if (!(value >= param.least && value <= param.most)) {
         reader.fail("a number from " + json::dump(decimal(param.least)) + " to " + json::dump(decimal(param.most)) +
                     " is needed");
@@ -113,11 +114,24 @@ json::Value group_json(const CacheGroup& group) {
   return out;
 }
 
+// The recipe with its number in the shortest spelling: "normal:1.0" and "normal:1" have one id.
+std::string spelt(const std::string& recipe) {
+  const std::size_t colon = recipe.find(':');
+  if (colon == std::string::npos) return recipe;
+  double number = 0;
+  const char* begin = recipe.data() + colon + 1;
+  const char* end = recipe.data() + recipe.size();
+  if (const auto [stop, error] = std::from_chars(begin, end, number); error != std::errc{} || stop != end) return recipe;
+  char text[32];
+  const auto [stop, error] = std::to_chars(text, text + sizeof text, number + 0.0);
+  return error == std::errc{} ? recipe.substr(0, colon + 1) + std::string(text, stop) : recipe;
+}
+
 // A recipe of values: those of the geometry (positions, slots, …) follow from it and are not a case's to choose.
 std::string read_recipe(const Reader& reader) {
   std::string text = reader.string();
   try {
-    if (!parse_recipe(text).of_geometry()) return text;
+    if (!parse_recipe(text).of_geometry()) return spelt(text);
   } catch (const InputError& error) {
     reader.fail(error.what());
   }
@@ -368,6 +382,11 @@ CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::strin
 }
 
 CaseFile load_case_file(const Ops& ops, const std::string& path) {
+  // Opening a pipe that nobody writes to would wait for ever.
+  std::error_code error;
+  if (std::filesystem::is_fifo(path, error) || std::filesystem::is_socket(path, error)) {
+    throw InputError(path + ": is a pipe or a socket, but a case file is needed");
+  }
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError(path + ": cannot be opened: " + std::generic_category().message(errno));
   // One byte over the limit is enough to know, so an endless file costs nothing.

@@ -82,6 +82,12 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
             at + "/slots/" + std::to_string(rank) + " has " + std::to_string(group.slots[rank].size()) +
                 " slots, but the launch has " + std::to_string(geometry.tokens()) + " tokens");
       std::set<std::int64_t> seen;
+      for (std::int64_t token = geometry.live_tokens(); token < geometry.tokens(); ++token) {
+        const std::int64_t slot = group.slots[rank][static_cast<std::size_t>(token)];
+        check(slot < 0, source,
+              at + "/slots/" + std::to_string(rank) + "/" + std::to_string(token) + " is " + std::to_string(slot) +
+                  ", but the token is padding, which has no slot of its own");
+      }
       for (const std::int64_t slot : group.slots[rank]) {
         check(slot < 0 || seen.insert(slot).second, source,
               at + "/slots/" + std::to_string(rank) + " gives the slot " + std::to_string(slot) + " to two tokens");

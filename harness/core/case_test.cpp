@@ -123,6 +123,21 @@ TEST_F(CaseTest, ExplicitSlotsAreCheckedOneByOne) {
   EXPECT_THAT(refusal(with("[[5,16]]")), HasSubstr("has the slot 16, but the cache has 16"));
 }
 
+TEST_F(CaseTest, APaddingTokenHasNoSlot) {
+  EXPECT_THAT(
+      refusal(
+          R"({"op":"fused_norm_rope","geometry":{"batch":[{"uncached":1}],"padding":{"tokens":1},"caches":{"mla":{"block_size":4,"slot_mapping":"explicit","slots":[[1,2]]}}}})"),
+      HasSubstr("the token is padding"));
+}
+
+TEST_F(CaseTest, OneCaseHasOneIdHoweverItsNumbersAreSpelt) {
+  const auto with = [](const std::string& rest) {
+    return R"({"op":"fused_norm_rope","seed":"0000000000000001",)" + rest + "}";
+  };
+  EXPECT_EQ(id(with(R"("values":{"q_c":"normal:1.0"})")), id(with(R"("values":{"q_c":"normal:1"})")));
+  EXPECT_EQ(id(with(R"("params":{"q_eps":-0.0})")), id(with(R"("params":{"q_eps":0})")));
+}
+
 TEST_F(CaseTest, NarrowTablesNeedAContract) {
   const std::string narrow = R"("geometry":{"batch":[{"uncached":9}],"caches":{"mla":{"block_size":4,"table_columns":2}}})";
   EXPECT_EQ(refusal(R"({"op":"compute_slot_mapping",)" + narrow + "}"), "accepted");

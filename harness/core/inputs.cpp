@@ -226,6 +226,11 @@ Bytes make_cache(const TensorPlan& tensor, const std::map<std::int64_t, Bytes>& 
 
 }  // namespace
 
+void check_recipe_fits(const TensorPlan& input) {
+  const Recipe recipe = parse_recipe(input.recipe);
+  if (!recipe.of_geometry()) RowFiller(0, input.name, input.dtype, view_of(input).columns, recipe);
+}
+
 void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base) {
   std::int64_t from = 0;
   for (const FieldPlan& field : cache.fields) {

@@ -24,6 +24,9 @@ struct Inputs {
   const Bytes& get(std::string_view name, std::int64_t rank) const;
 };
 
+// Throws InputError where the input's recipe cannot fill it: integers by one of floats, an odd width by unit_circle.
+void check_recipe_fits(const TensorPlan& input);
+
 // Puts a record (fields in order, as in Inputs::prefix) into `slot` of the cache whose first byte is at `base`.
 void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base);
 

@@ -200,6 +200,10 @@ Value parse(std::string_view text, const std::string& source, Limits limits) {
   if (text.size() > limits.bytes) {
     throw InputError(source + ": larger than " + std::to_string(limits.bytes) + " bytes");
   }
+  // The library takes a NUL for the end, and what follows would never be looked at.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    throw InputError(source + ": not valid JSON near byte " + std::to_string(nul) + " (it holds a NUL)");
+  }
   Builder builder(source, limits.depth);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) throw InputError(source + ": not valid JSON");
   return builder.take();

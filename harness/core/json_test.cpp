@@ -31,6 +31,7 @@ TEST(Json, NamesTheFileInEachRefusal) {
   EXPECT_THAT(refusal("{"), HasSubstr("file.json: not valid JSON"));
   EXPECT_THAT(refusal(""), HasSubstr("file.json: not valid JSON"));
   EXPECT_THAT(refusal("{} x"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(std::string_view("{}\0{{", 5)), HasSubstr("it holds a NUL"));
   EXPECT_THAT(refusal(R"({"a":1,"b":2,"a":3})"), HasSubstr("the key \"a\" stands twice"));
   EXPECT_THAT(refusal("\"\xff\""), HasSubstr("UTF-8"));
   EXPECT_THAT(refusal("1e999"), HasSubstr("not valid JSON"));

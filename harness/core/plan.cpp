@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/core/error.hpp"
+#include "harness/core/inputs.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -152,6 +153,14 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
       add(spec, spec.name + "." + group, environment);
     }
   }
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role != Role::in || !tensor.spec->cache.empty()) continue;
+    try {
+      check_recipe_fits(tensor);
+    } catch (const InputError& error) {
+      throw InputError(source + ": /values/" + tensor.spec->name + ": " + error.what());
+    }
+  }
   for (const auto& [name, rows] : value.layout) {
     if (!placed.contains(name))
       throw InputError(source + ": /layout/" + name + " lays out a tensor that this case does not have");
@@ -182,9 +191,23 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
     }
   }
   count(product(widest_block, guards, source), 4);
+  // References deal positions out one by one; records of the cached tokens are kept for each rank that holds them.
+  std::int64_t longest = 0, cached = 0;
+  for (const Request& request : value.geometry.batch) {
+    longest = std::max(longest, request.cached + request.uncached);
+    cached += request.cached;
+  }
+  if (op.rank_reference) count(longest, 16);
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.spec->cache.empty()) continue;
+    const bool sharded = value.geometry.caches.at(tensor.spec->cache).slot_mapping == "dcp";
+    const std::int64_t copies = value.geometry.tp / (sharded ? value.geometry.world_size : 1);
+    count(product(cached, tensor.cache.record_bytes + 96, source), copies + 1);
+  }
   if (plan.memory > budget) {
-    throw InputError(source + ": needs " + std::to_string(plan.memory >> 20) + " MiB, more than the memory budget of " +
-                     std::to_string(budget >> 20) + " MiB (raise it with --memory)");
+    throw InputError(source + ": needs " + std::to_string((plan.memory >> 20) + 1) + " MiB, more than the memory budget of " +
+                     (budget < (1 << 20) ? std::to_string(budget) + " bytes" : std::to_string(budget >> 20) + " MiB") +
+                     " (raise it with --memory)");
   }
   return plan;
 }

@@ -62,6 +62,12 @@ TEST_F(PlanTest, LayoutsBecomeStrides) {
   EXPECT_THROW(plan(R"(,"params":{"kv_c_out":false},"layout":{"kv_c_out":{"stride":600}})"), InputError);
 }
 
+TEST_F(PlanTest, ARecipeThatCannotFillItsTensorIsRefused) {
+  EXPECT_THROW(plan(R"(,"geometry":{"batch":[{"uncached":5}]},"params":{"q_lora_rank":3},"values":{"q_c":"unit_circle"})"),
+               InputError);
+  EXPECT_NO_THROW(plan(R"(,"geometry":{"batch":[{"uncached":5}]},"params":{"q_lora_rank":4},"values":{"q_c":"unit_circle"})"));
+}
+
 TEST_F(PlanTest, InPlaceOutputsLieOnTheirInputs) {
   const Plan in_place = plan(
       R"(,"geometry":{"batch":[{"uncached":5}]},"contract":{"k_outputs":"in_place"},"layout":{"kv_c":{"stride":700,"offset":8}})");

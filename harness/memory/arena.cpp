@@ -90,7 +90,7 @@ void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan
                poison_word(buffer.key, poison));
     if (buffer.holds_input) {
       const Bytes& input = inputs.get(buffer.name, rank);
-      std::memcpy(image.data() + buffer.offset, input.data(), input.size());
+      if (!input.empty()) std::memcpy(image.data() + buffer.offset, input.data(), input.size());
     }
   }
   for (const auto& [name, ranks] : inputs.prefix) {

@@ -57,8 +57,10 @@ CodeSet codes_at_odd_scale(const Span& t, const Comparison& how, float scale) {
   CodeSet set;
   const bool flip = std::signbit(scale);
   if (std::isinf(scale)) {
-    if (std::isinf(t.low) || std::isinf(t.high)) add_nan(set, how);
-    if (!(t.low == t.high && std::isinf(t.low))) {
+    // Infinite as fp32, which is what the kernel divides: an end past fp32's largest is.
+    const bool low = std::isinf(narrow_fp32(t.low)), high = std::isinf(narrow_fp32(t.high));
+    if (low || high) add_nan(set, how);
+    if (!(low && high && std::signbit(t.low) == std::signbit(t.high))) {
       set.add({0, 0, flip ? t.low <= 0 : t.high >= 0, flip ? t.high >= 0 : t.low <= 0});
     }
     return set;

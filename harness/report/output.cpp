@@ -76,8 +76,12 @@ ReportFile::ReportFile(std::string path) : path_(std::move(path)) {
 
 void ReportFile::write(std::string_view text) const {
   if (direct_) {
-    Descriptor file(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+    // Without waiting: a pipe that nobody reads from would hold the program for ever.
+    Descriptor file(::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) throw_errno(path_ + ": the report could not be written");
+    const int flags = ::fcntl(file.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+      throw_errno(path_ + ": the report could not be written");
     write_all(file.get(), text, path_);
     if (!file.close()) throw_errno(path_ + ": the report could not be written");
     return;

@@ -9,6 +9,7 @@
 #include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
+#include <filesystem>
 #include <utility>
 
 namespace dcpcheck::verbs {
@@ -56,6 +57,12 @@ int run(const Arguments& arguments, Context& context) {
   const RunSettings settings = run_settings(arguments);
   const std::vector<const Kernel*> selected = select_kernels(context.kernels, settings.kernels);
   const std::vector<NamedCase> cases = load_cases(context, arguments.operands, {settings.seed, settings.memory});
+  for (const NamedCase& named : cases) {
+    std::error_code error;
+    if (std::filesystem::equivalent(named.reference, arguments.text("--json"), error)) {
+      throw InputError("--json " + arguments.text("--json") + " is a case that is to be run, and would be overwritten");
+    }
+  }
   const std::vector<Job> jobs = jobs_for(context, cases, selected);
   if (arguments.has("--list")) {
     list(jobs, *context.out);
