@@ -40,7 +40,9 @@ CudaResult launch_cuda(const Grid& grid, std::size_t scratch, const Args& args, 
   if (std::string why = refusal(grid); !why.empty()) return {why, ""};
   if (empty(grid)) return {};
   const auto kernel = detail::run_block<Body, Args>;
-  const std::size_t bytes = (kLanes + scratch) * sizeof(float);
+  // An unrolled loop over scratch may load up to a vector past its last turn, and drop it: room for that, too.
+  constexpr std::size_t kReadAhead = 4;
+  const std::size_t bytes = (kLanes + scratch + kReadAhead) * sizeof(float);
   constexpr std::size_t kWithoutAsking = 48 * 1024;  // more shared memory than this must be opted in to
   if (bytes > kWithoutAsking) {
     const cudaError_t error =

@@ -17,6 +17,7 @@ namespace dcpcheck {
 namespace {
 
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
+constexpr std::int64_t kExact = (std::int64_t{1} << 53) - 1;  // what a JSON number keeps in every reader
 
 std::string hex16(std::uint64_t value) {
   std::string text(16, '0');
@@ -85,8 +86,7 @@ CacheGroup read_group(const Reader& reader) {
   if (const auto field = reader.find("slots")) {
     for (const Reader& rank : field->elements()) {
       group.slots.emplace_back();
-      for (const Reader& slot : rank.elements())
-        group.slots.back().push_back(slot.integer(-(std::int64_t{1} << 53), std::int64_t{1} << 53));
+      for (const Reader& slot : rank.elements()) group.slots.back().push_back(slot.integer(-kExact, kExact));
     }
   }
   return group;
