@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "harness/core/host_device.hpp"
@@ -27,6 +28,11 @@
 #endif
 
 namespace kernels {
+
+// Whether two functions are one. As template arguments, since their addresses are no constants under sanitizers.
+template <auto A, auto B>
+inline constexpr bool same_function =
+    std::is_same_v<std::integral_constant<decltype(A), A>, std::integral_constant<decltype(B), B>>;
 
 // Threads of a block, and running sums of a reduction.
 inline constexpr int kLanes = 128;

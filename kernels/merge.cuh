@@ -43,9 +43,12 @@ struct MergeDecisions {
 // Whether `Decisions` overrides any of these.
 template <class Decisions>
 constexpr bool overrides_a_merge_decision() {
-  return &Decisions::read != &MergeDecisions::read || &Decisions::is_empty != &MergeDecisions::is_empty ||
-         &Decisions::base_2 != &MergeDecisions::base_2 || &Decisions::shift != &MergeDecisions::shift ||
-         &Decisions::takes_part != &MergeDecisions::takes_part || &Decisions::weight != &MergeDecisions::weight;
+  return !same_function<&Decisions::read, &MergeDecisions::read> ||
+         !same_function<&Decisions::is_empty, &MergeDecisions::is_empty> ||
+         !same_function<&Decisions::base_2, &MergeDecisions::base_2> ||
+         !same_function<&Decisions::shift, &MergeDecisions::shift> ||
+         !same_function<&Decisions::takes_part, &MergeDecisions::takes_part> ||
+         !same_function<&Decisions::weight, &MergeDecisions::weight>;
 }
 
 // Merges the `parts` parts of one token and head: part r has the LSE part.lse(r) and `width` outputs at part.out(r). Its

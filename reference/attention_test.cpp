@@ -126,6 +126,7 @@ Attended attended(const Worked& worked, std::int64_t token, std::int64_t head, i
     first = next;
     keys += request.cached;
   }
+  if (!causal) seen = std::min(seen, worked.plan.tensor("context_kv_c").rows());  // after the last request there is none
   for (std::int64_t j = causal ? first : keys; j < seen; ++j) {
     const Floats kv = row(causal ? "kv_c" : "context_kv_c", j), pe = row(causal ? "k_pe" : "context_k_pe", j);
     Floats& key = out.keys.emplace_back(kv.begin() + head * 32, kv.begin() + head * 32 + 32);

@@ -59,7 +59,8 @@ struct Fixed {
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
-  return &Decisions::ownership_block != &Fixed::ownership_block || &Decisions::localised != &Fixed::localised;
+  return !same_function<&Decisions::ownership_block, &Fixed::ownership_block> ||
+         !same_function<&Decisions::localised, &Fixed::localised>;
 }
 
 // What one block does: request block.x of group block.y; block.x == requests fills the tail.

@@ -62,8 +62,9 @@ struct Fixed {
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
-  return &Decisions::causal_keys != &Fixed::causal_keys || &Decisions::last_request != &Fixed::last_request ||
-         &Decisions::scale != &Fixed::scale || &Decisions::rope != &Fixed::rope;
+  return !same_function<&Decisions::causal_keys, &Fixed::causal_keys> ||
+         !same_function<&Decisions::last_request, &Fixed::last_request> || !same_function<&Decisions::scale, &Fixed::scale> ||
+         !same_function<&Decisions::rope, &Fixed::rope>;
 }
 
 namespace detail {

@@ -123,9 +123,9 @@ struct Fixed {
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
-  return &Decisions::row_is_worked != &Fixed::row_is_worked ||
-         &Decisions::keys_are_materialised != &Fixed::keys_are_materialised ||
-         &Decisions::slot_is_owned != &Fixed::slot_is_owned;
+  return !same_function<&Decisions::row_is_worked, &Fixed::row_is_worked> ||
+         !same_function<&Decisions::keys_are_materialised, &Fixed::keys_are_materialised> ||
+         !same_function<&Decisions::slot_is_owned, &Fixed::slot_is_owned>;
 }
 
 // Grid y.

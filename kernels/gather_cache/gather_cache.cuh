@@ -68,8 +68,8 @@ struct Fixed {
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
-  return &Decisions::first_row != &Fixed::first_row || &Decisions::place != &Fixed::place ||
-         &Decisions::factor != &Fixed::factor;
+  return !same_function<&Decisions::first_row, &Fixed::first_row> || !same_function<&Decisions::place, &Fixed::place> ||
+         !same_function<&Decisions::factor, &Fixed::factor>;
 }
 
 // What one block does: workspace row block.x.

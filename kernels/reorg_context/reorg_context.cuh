@@ -53,8 +53,8 @@ struct Fixed {
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
-  return &Decisions::interleave != &Fixed::interleave || &Decisions::taken != &Fixed::taken ||
-         &Decisions::placed_as != &Fixed::placed_as;
+  return !same_function<&Decisions::interleave, &Fixed::interleave> || !same_function<&Decisions::taken, &Fixed::taken> ||
+         !same_function<&Decisions::placed_as, &Fixed::placed_as>;
 }
 
 // What one block does: row block.x of the context.
