@@ -18,7 +18,7 @@ Ranges rows_without_slot(const Plan& plan, const std::string& group, std::int64_
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < std::min<std::int64_t>(plan.live, std::ssize(slots)); ++row)
     if (slots[static_cast<std::size_t>(row)] < 0) rows.push_back(row);
-  return text::to_ranges(rows);
+  return to_ranges(rows);
 }
 
 // The group whose negative slots are exactly the unwritten rows of every such violation; empty: there is none.

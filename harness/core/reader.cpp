@@ -95,9 +95,9 @@ std::string Reader::one_of(const std::vector<std::string>& choices) const {
   fail(list_of(choices) + " is needed" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known, std::size_t part) {
   std::string best;
-  std::size_t least = std::max<std::size_t>(name.size() / 2, 1) + 1;
+  std::size_t least = std::max<std::size_t>(name.size() / part, 1) + 1;
   for (const std::string& candidate : known) {
     // Levenshtein's distance, a row at a time.
     std::vector<std::size_t> row(candidate.size() + 1);

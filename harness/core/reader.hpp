@@ -47,8 +47,9 @@ class Reader {
   std::string source_, pointer_;
 };
 
-// The one of `known` that `name` may have been meant to be; empty where none is near.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+// The one of `known` that `name` may have been meant to be; empty where none is near: where more than one letter, and
+// more than one in `part` of the name's, would have to change.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known, std::size_t part = 2);
 
 // "a, b or c".
 std::string list_of(const std::vector<std::string>& names);

@@ -32,4 +32,16 @@ std::string_view name_of(Reason reason) {
   return "?";
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> to_ranges(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (const std::int64_t number : numbers) {
+    if (!runs.empty() && number == runs.back().second + 1) {
+      runs.back().second = number;
+    } else {
+      runs.emplace_back(number, number);
+    }
+  }
+  return runs;
+}
+
 }  // namespace dcpcheck

@@ -47,6 +47,9 @@ struct Violation {
   std::int64_t rows = 0;                                      // the buffer's, where its rows are no tokens'; else 0
 };
 
+// Sorted numbers as [first, last] ranges.
+std::vector<std::pair<std::int64_t, std::int64_t>> to_ranges(const std::vector<std::int64_t>& numbers);
+
 struct WorstError {
   double fraction = 0;  // of the bound; 0 where every element was the reference's nearest
   std::string buffer;

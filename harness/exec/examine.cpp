@@ -33,19 +33,6 @@ std::string hex_byte(std::byte value) {
   return {'0', 'x', kDigits[static_cast<unsigned>(value) >> 4], kDigits[static_cast<unsigned>(value) & 15]};
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> ranges_of(std::vector<std::int64_t> rows) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  std::sort(rows.begin(), rows.end());
-  for (const std::int64_t row : rows) {
-    if (!ranges.empty() && ranges.back().second == row - 1) {
-      ranges.back().second = row;
-    } else {
-      ranges.emplace_back(row, row);
-    }
-  }
-  return ranges;
-}
-
 class Examiner {
  public:
   Examiner(const Plan& plan, const TensorPlan& tensor, const ArenaBuffer& buffer, const std::vector<Span>& spans,
@@ -349,7 +336,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
     tally.rows.erase(std::unique(tally.rows.begin(), tally.rows.end()), tally.rows.end());
     violation.token_rows = static_cast<std::int64_t>(tally.rows.size());
     violation.rows = rows_are_tokens(tensor) ? 0 : tensor.rows();
-    violation.tokens = ranges_of(std::move(tally.rows));
+    violation.tokens = to_ranges(tally.rows);
     violation.first = std::move(tally.first);
     findings.violations.push_back(std::move(violation));
   }

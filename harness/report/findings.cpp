@@ -33,7 +33,7 @@ bool counts_bytes(Reason reason) {
 }
 
 std::string ranks_in_words(const std::vector<std::int64_t>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + text::ranges(text::to_ranges(ranks), ranks.size());
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text::ranges(to_ranges(ranks), ranks.size());
 }
 
 // The violations of one buffer that have a reason in common, over ranks.

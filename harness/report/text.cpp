@@ -1,7 +1,8 @@
 #include "harness/report/text.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "harness/core/reader.hpp"
 
 namespace dcpcheck::text {
 namespace {
@@ -30,21 +31,6 @@ std::vector<std::string_view> sequences(std::string_view text) {
     at += length;
   }
   return parts;
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace
@@ -128,34 +114,11 @@ std::string ranges(const std::vector<std::pair<std::int64_t, std::int64_t>>& ran
   return line;
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> to_ranges(const std::vector<std::int64_t>& numbers) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
-  for (const std::int64_t number : numbers) {
-    if (!runs.empty() && number == runs.back().second + 1) {
-      runs.back().second = number;
-    } else {
-      runs.emplace_back(number, number);
-    }
-  }
-  return runs;
-}
-
 std::string count(std::int64_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t distance = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t here = edit_distance(word, candidate);
-    if (here < distance) {
-      distance = here;
-      best = candidate;
-    }
-  }
-  return best;
-}
+std::string nearest(std::string_view word, const std::vector<std::string>& known) { return nearest_name(word, known, 3); }
 
 std::string shell_quote(std::string_view word) {
   const auto plain = [](char c) {

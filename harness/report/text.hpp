@@ -25,9 +25,6 @@ std::string list(const std::vector<std::string>& words);
 // "0-3, 7"; past `most` ranges ", …" stands for the rest.
 std::string ranges(const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges, std::size_t most);
 
-// Sorted numbers as [first, last] ranges.
-std::vector<std::pair<std::int64_t, std::int64_t>> to_ranges(const std::vector<std::int64_t>& numbers);
-
 // "1 row", "2 rows".
 std::string count(std::int64_t number, const std::string& noun);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/core/verdict.hpp"
+
 namespace dcpcheck::text {
 namespace {
 
