@@ -38,6 +38,7 @@ struct Element {
 // One kind of wrong in one buffer of one rank.
 struct Violation {
   Reason reason = Reason::none;
+  std::string stage, op;  // of a pipeline: where it broke ("prefill.0", "decode.3"), and whose launch; else empty
   std::string buffer;
   std::int64_t rank = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> tokens;  // [first, last] ranges of launch rows; empty: none apply
@@ -63,6 +64,8 @@ struct Verdict {
   std::string detail;                 // one sentence where there are no coordinates (a refused launch, why it was skipped)
   std::vector<Violation> violations;  // by rank, then buffer, then reason
   std::int64_t compared = 0;          // elements whose value was judged
+  std::int64_t tainted = 0;           // of a pipeline: elements that rest on bytes that nobody wrote, or that went astray
+  std::int64_t left_out = 0;          // elements that the case does not have judged (a sample of the rows is)
   std::int64_t must_write = 0;        // bytes
   std::int64_t written = 0;           // … of them written
   std::int64_t guarded = 0;           // bytes that must not be written and were looked at

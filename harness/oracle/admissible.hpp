@@ -32,6 +32,7 @@ struct Admissible {
   Bytes codes;
   std::vector<double> value, error;
   std::vector<Alternative> alternatives;  // sorted by element
+  std::vector<bool> rows_known;           // rows that are worked out, the others say nothing; empty: all are
 };
 
 // By "<tensor>" for outputs and "<tensor>.<field>" for caches.
@@ -42,6 +43,9 @@ struct ReferenceOptions {
   // How the kernel sums a row, where that is known: `lanes` running sums, one for every lanes-th element, then a
   // binary tree over them. 0: in any order. It only makes the bound e smaller.
   int lanes = 0;
+  // Outputs by row, where there are more: only so many rows, spread evenly, the first and last among them, are worked out
+  // (Admissible::rows_known). 0: all.
+  std::int64_t sample = 0;
 };
 
 // reference/<op>.cpp has one: the whole of what is admissible on `rank` (any rank where !op.rank_reference).
