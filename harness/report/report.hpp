@@ -68,9 +68,9 @@ struct Relation {
   std::string dcp1;
   std::vector<std::string> dcp4;  // k_rows: one per rank; tokens: one
   bool equal = false, expected_equal = true;
-  std::vector<std::vector<std::int32_t>> dcp1_ids, dcp4_ids;  // tokens: by request
+  std::vector<std::vector<std::int32_t>> dcp1_ids{}, dcp4_ids{};  // tokens: by request
   // tokens: the ids differ, but right runs may differ from this step on: its choice was too narrow to be sure of.
-  std::optional<std::int64_t> inconclusive_at;
+  std::optional<std::int64_t> inconclusive_at{};
 
   bool as_expected() const { return equal == expected_equal && !inconclusive_at; }
 };
