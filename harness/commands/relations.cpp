@@ -56,7 +56,7 @@ std::vector<Relation> k_rows_relations(const std::vector<Consumed>& runs, const 
     const auto same = [&](const std::string& digest) { return digest == relation.dcp1; };
     relation.equal =
         std::all_of(alone.begin(), alone.end(), same) && std::all_of(relation.dcp4.begin(), relation.dcp4.end(), same);
-    relation.expected_equal = !expects_broken_rows(expectation_of(other->job->named->file, run.kernel->fault));
+    relation.expected_equal = !expects_broken_rows(expectation_of(other->job->named->file, *run.kernel));
     relations.push_back(std::move(relation));
   }
   return relations;

@@ -130,8 +130,9 @@ Environment environment_of(const Op& op, const Case& value) {
     // Numbers are no terms: no size depends on an epsilon.
   }
   for (const auto& [name, choice] : value.contract) out["option." + name] = choice;
-  std::int64_t last = -1;
+  std::int64_t last = -1, cached = 0;
   for (const Request& request : geometry.batch) {
+    cached += request.cached;
     if (request.uncached > 0) last = std::max(last, request.cached + request.uncached - 1);
   }
   out["T"] = geometry.tokens();
@@ -143,6 +144,7 @@ Environment environment_of(const Op& op, const Case& value) {
   out["W"] = geometry.world_size;
   out["I"] = geometry.interleave;
   out["last_position"] = last;
+  out["cached"] = cached;
   out["padding.in_range"] = std::int64_t{geometry.padding.tokens == 0 || geometry.padding.positions != "stale"};
   for (const std::string& name : op.caches) {
     if (name != "*") out[name + ".present"] = std::int64_t{0};
