@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "harness/report/console.hpp"
@@ -74,6 +76,20 @@ TEST(Report, NoLineIsOver80ColumnsWhateverTheNames) {
   }
 }
 
+TEST(FirstDifference, IsTheEarliestOfAnyRequest) {
+  using Ids = std::vector<std::vector<std::int32_t>>;
+  const Ids ids{{1, 2, 3}, {4, 5}};
+  EXPECT_EQ(first_difference(ids, ids), std::nullopt);
+  EXPECT_EQ(first_difference({}, {}), std::nullopt);
+  for (const auto& [other, step] :
+       {std::pair(Ids{{1, 2, 9}, {4, 5}}, 2), std::pair(Ids{{1, 2, 9}, {4, 9}}, 1), std::pair(Ids{{9, 2, 3}, {4, 9}}, 0),
+        std::pair(Ids{{1, 2, 3}, {4}}, 1), std::pair(Ids{{1, 2, 3}, {4, 5, 6}}, 2), std::pair(Ids{{1, 2, 3}}, 0),
+        std::pair(Ids{{1, 2, 3}, {4, 5}, {6}}, 0)}) {
+    EXPECT_EQ(first_difference(ids, other), step) << testing::PrintToString(other);
+    EXPECT_EQ(first_difference(other, ids), step) << testing::PrintToString(other);
+  }
+}
+
 TEST(Report, ColourIsOnlyColour) {
   std::string page = render_console(sample_report(), {true});
   EXPECT_THAT(page, testing::HasSubstr("\x1b["));
@@ -113,10 +129,13 @@ TEST(Report, ExitCodes) {
   EXPECT_EQ(exit_code(report), 3);
 
   report.results = {sample_result("a", "", 1)};
-  report.relations = {{"a", "k_rows", "", "host", "x", {"y"}, false, true}};
+  Relation relation;  // of runs that differ and should not
+  report.relations = {relation};
   EXPECT_EQ(exit_code(report), 1);
   report.relations.front().expected_equal = false;
   EXPECT_EQ(exit_code(report), 0);
+  report.relations.front().inconclusive_at = 0;
+  EXPECT_EQ(exit_code(report), 1);
 }
 
 TEST(Report, SummaryCountsEveryStatus) {
@@ -132,7 +151,7 @@ TEST(Report, SummaryCountsEveryStatus) {
 TEST(Expectation, HoldsStatusBuffersAndReasons) {
   Verdict verdict;
   verdict.status = Status::fail;
-  verdict.violations = {{Reason::guard, "mla", 0, {}, 0, 1, {}}, {Reason::stray_write, "index", 1, {}, 0, 1, {}}};
+  verdict.violations = {{Reason::guard, "", "", "mla", 0, {}, 0, 1, {}}, {Reason::stray_write, "", "", "index", 1, {}, 0, 1, {}}};
   EXPECT_FALSE(matches({}, verdict));
   EXPECT_TRUE(matches({Status::fail, {}, {}}, verdict));
   EXPECT_TRUE(matches({Status::fail, {{"guard", "stray-write"}}, {{"index", "mla"}}}, verdict));
