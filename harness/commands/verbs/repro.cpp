@@ -23,8 +23,8 @@ namespace {
 std::vector<NamedCase> in_order(std::vector<NamedCase> cases) {
   const auto key = [](const NamedCase& named) {
     const ScenarioName name = scenario_of(named.file.name);
-    return std::tuple(named.op->name != "fused_norm_rope", name.scenario.find('+') != std::string::npos, name.scenario.size(),
-                      name.scenario, name.world_size);
+    return std::tuple(named.op->name != "fused_norm_rope", named.op->pipeline.empty(),
+                      name.scenario.find('+') != std::string::npos, name.scenario.size(), name.scenario, name.world_size);
   };
   std::stable_sort(cases.begin(), cases.end(), [&](const NamedCase& a, const NamedCase& b) { return key(a) < key(b); });
   return cases;
@@ -89,6 +89,8 @@ int run(const Arguments& arguments, Context& context) {
   if (context.progress) *context.err << "\r\x1b[K" << std::flush;
   suite.report.paired = true;
   suite.report.relations = k_rows_relations(suite.consumed, settings.backend->name());
+  std::vector<Relation> tokens = token_relations(suite.report.results);
+  suite.report.relations.insert(suite.report.relations.end(), tokens.begin(), tokens.end());
   sort_for_reading(suite.report.results);
   std::string text = render_console(suite.report, {target.colour()});
   for (const Result& result : suite.report.results)
