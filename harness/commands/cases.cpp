@@ -78,8 +78,7 @@ NamedCase load(const Context& context, const Source& source, const CaseRules& ru
   loaded.id = case_id(*loaded.op, loaded.file.value);
   // For what they refuse.
   make_plan(*loaded.op, loaded.file.value, rules.memory, source.reference);
-  if (!loaded.op->pipeline.empty())
-    check_generate(context.ops, *loaded.op, loaded.file.value, rules.memory, source.reference);
+  if (!loaded.op->pipeline.empty()) check_generate(context.ops, *loaded.op, loaded.file.value, rules.memory, source.reference);
   return loaded;
 }
 

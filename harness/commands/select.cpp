@@ -76,8 +76,9 @@ std::map<std::string, std::vector<const Kernel*>> expected_kernels(const std::ve
         throw InputError(one.reference + ": /expect names the fault '" + text::printable(named) + "', which no kernel of " +
                          op + " has");
       if (std::count_if(kernels.begin(), kernels.end(), is_it) > 1)
-        throw InputError(one.reference + ": /expect names the fault '" + text::printable(named) + "', which kernels of several ops of " +
-                         op + " have: say which, as in \"" + found->op + "@" + found->fault + "\"");
+        throw InputError(one.reference + ": /expect names the fault '" + text::printable(named) +
+                         "', which kernels of several ops of " + op + " have: say which, as in \"" + found->op + "@" +
+                         found->fault + "\"");
       if (std::find(selected.begin(), selected.end(), &*found) == selected.end()) selected.push_back(&*found);
     }
   }

@@ -144,9 +144,9 @@ double deviation(const std::vector<float>& values) {
 
 std::string digest(const Inputs& inputs) {
   Sha256 sha;
-  for (const auto& [name, bytes] : inputs.shared) sha.add(std::string_view(name)).add(std::span<const std::byte>(bytes));
+  for (const auto& [name, bytes] : inputs.shared) sha.add(std::string_view{name}).add(std::span<const std::byte>{bytes});
   for (const auto& rank : inputs.ranks) {
-    for (const auto& [name, bytes] : rank) sha.add(std::string_view(name)).add(std::span<const std::byte>(bytes));
+    for (const auto& [name, bytes] : rank) sha.add(std::string_view{name}).add(std::span<const std::byte>{bytes});
   }
   for (const auto& [name, ranks] : inputs.prefix) {
     for (const auto& records : ranks) {
@@ -682,7 +682,7 @@ TEST(Geometry, RandomSlots) {
 TEST(Geometry, ExplicitSlotsAreTheCases) {
   Made made;
   made.mla().slot_mapping = "explicit";
-  for (std::int64_t rank = 0; rank < 4; ++rank) made.mla().slots.push_back(std::vector<std::int64_t>(43, 10 + rank));
+  for (std::int64_t rank = 0; rank < 4; ++rank) made.mla().slots.emplace_back(43, 10 + rank);
   EXPECT_THAT(slots_of(made.plan, "mla", 3), Each(13));
   made.mla().slot_mapping = "none";
   EXPECT_THROW(slots_of(made.plan, "mla", 0), HarnessError);

@@ -175,9 +175,8 @@ const TensorSpec* Op::tensor(std::string_view wanted) const {
 
 Op op_from_json(const json::Value& document, const std::string& source) {
   const Reader reader(document, source);
-  reader.object(
-      {"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "params", "require", "contract",
-       "tensors"});
+  reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "params", "require",
+                 "contract", "tensors"});
   reader.at("schema").one_of({"dcpcheck.op/1"});
   Op op;
   op.source = document;

@@ -75,8 +75,7 @@ std::optional<ExactOutputs> exact_outputs(std::span<const JudgedRow> parts, std:
         if (weights[p] > 0) value += weights[p] * out->value;
       }
       for (std::size_t p = 0; p < parts.size(); ++p) {
-        if (weights[p] > 0)
-          error += weights[p] * (outs[p].error + std::abs(outs[p].value - value) * (lses[p].error + shift));
+        if (weights[p] > 0) error += weights[p] * (outs[p].error + std::abs(outs[p].value - value) * (lses[p].error + shift));
       }
       for (const JudgedRow& merge : merges) {
         const auto out = known(merge, "out", (merge.head + head) * width + i);
@@ -108,8 +107,8 @@ TokenStep choice(const ExactOutputs& outputs, std::span<const float> table) {
   }
   TokenStep step;
   if (ids < 2) return step;
-  const auto best = std::max_element(logits.begin(), logits.end(),
-                                     [](const Known& a, const Known& b) { return a.value < b.value; });
+  const auto best =
+      std::max_element(logits.begin(), logits.end(), [](const Known& a, const Known& b) { return a.value < b.value; });
   double least = std::numeric_limits<double>::infinity();
   for (auto other = logits.begin(); other != logits.end(); ++other) {
     if (other == best) continue;

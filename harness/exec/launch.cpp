@@ -37,13 +37,7 @@ void add_findings(LaunchFindings&& findings, Verdict& verdict) {
 
 RankLaunch::RankLaunch(const Plan& plan, const ArenaLayout& arena, const Kernel& kernel, Backend& backend, LaunchMemory& memory,
                        std::int64_t rank, int threads)
-    : plan_(plan),
-      arena_(arena),
-      kernel_(kernel),
-      backend_(backend),
-      memory_(memory),
-      rank_(rank),
-      threads_(threads) {
+    : plan_(plan), arena_(arena), kernel_(kernel), backend_(backend), memory_(memory), rank_(rank), threads_(threads) {
   memory_.reserve(arena.bytes);
 }
 
@@ -72,6 +66,20 @@ LaunchError RankLaunch::run(const Side& a, const Side& b) {
   if (LaunchError refused = launch(*placement_a_, memory_.before_a, memory_.after_a); !refused.empty()) return refused;
   if (!one_sided()) placement_b_ = backend_.place(plan_, *b.inputs, rank_, arena_);
   return launch(one_sided() ? *placement_a_ : *placement_b_, memory_.before_b, memory_.after_b);
+}
+
+bool RankLaunch::runs_differ() const {
+  for (const TensorPlan& tensor : plan_.tensors) {
+    if (tensor.role == Role::in) continue;
+    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
+      const std::int64_t at = buffer.offset + span.begin;
+      const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+      if (span.duty == Duty::must && std::memcmp(memory_.after_a.get() + at, memory_.after_b.get() + at, bytes) != 0)
+        return true;
+    }
+  }
+  return false;
 }
 
 LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed) {

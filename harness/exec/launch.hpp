@@ -46,8 +46,9 @@ struct LaunchFindings {
   std::vector<Violation> violations;
   std::int64_t compared = 0, tainted = 0, left_out = 0, must_write = 0, written = 0, guarded = 0;
   WorstError worst;
-  std::map<std::string, std::string> digests;   // by buffer, of run A
-  std::map<std::string, std::string> consumed;  // by buffer: SHA-256 of run A's bytes of its must-write rows, whatever they hold
+  std::map<std::string, std::string> digests;  // by buffer, of run A
+  std::map<std::string, std::string>
+      consumed;  // by buffer: SHA-256 of run A's bytes of its must-write rows, whatever they hold
 };
 
 // Adds what a launch found to the verdict of its case.
@@ -61,6 +62,9 @@ class RankLaunch {
 
   // Runs on both poisons. Returns why the launch was refused, or "". Throws HarnessError where the backend itself fails.
   LaunchError run(const Side& a, const Side& b);
+
+  // After run(): whether the two runs left other bytes somewhere that must be written.
+  bool runs_differ() const;
 
   // After run(). `expected` is what is admissible on side A, `taint` which of it rests on memory that nobody wrote;
   // `consumed` names the buffers of LaunchFindings::consumed.
