@@ -23,17 +23,34 @@ namespace {
 // A tensor as the two runs have it.
 struct Observed {
   Bytes a, b;
-  std::vector<bool> stray;  // bytes that a launch wrote where it must not have; empty: none
+  // b, with what rests on bytes that went astray turned into something else: those are the same in both runs, and the
+  // reference is to tell what depends on them. Empty: nothing rests on such bytes.
+  Bytes probe;
+
+  const Bytes& probed() const { return probe.empty() ? b : probe; }
 };
 
 Observed same(Bytes bytes) { return {bytes, bytes, {}}; }
 
+// Turns an element of a probe into another one.
+void turn(Bytes& probe, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) probe[i] = ~probe[i];
+}
+
+// A cache, and which of its bytes a launch wrote where nothing may be.
+struct Cache {
+  Observed bytes;
+  std::vector<bool> stray;  // empty: none
+};
+
 // Makes a tensor of others, on each side by itself.
 template <class Make>
 Observed on_both(Make make) {
-  return {make([](const Observed& from) -> const Bytes& { return from.a; }),
-          make([](const Observed& from) -> const Bytes& { return from.b; }),
-          {}};
+  Observed made{make([](const Observed& from) -> const Bytes& { return from.a; }),
+                make([](const Observed& from) -> const Bytes& { return from.b; }),
+                make([](const Observed& from) -> const Bytes& { return from.probed(); })};
+  if (made.probe == made.b) made.probe.clear();
+  return made;
 }
 
 // What a launch left behind.
@@ -182,21 +199,22 @@ class Generation {
     const Part& part = parts_.at(name);
     Launched done;
     done.plan = make_plan(*part.op, part_value, std::numeric_limits<std::int64_t>::max(), name);
-    const ArenaLayout arena = arena_layout(done.plan);
+    const ArenaLayout arena = arena_layout(done.plan, buffers_);
+    buffers_ += static_cast<std::int64_t>(arena.buffers.size());
     Side a, b;
     std::set<std::string> held;
     for (const TensorPlan& tensor : done.plan.tensors) {
       if (tensor.role != Role::cache) continue;
-      Observed& cache = caches_[static_cast<std::size_t>(label)][tensor.name];
+      const Observed& cache = caches_[static_cast<std::size_t>(label)][tensor.name].bytes;
       held.insert(tensor.name);
       if (cache.a.empty()) continue;  // the first launch: poison
       a.held[tensor.name] = &cache.a;
       b.held[tensor.name] = &cache.b;
     }
     const Inputs inputs_a = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.a; });
-    const bool differ = std::any_of(given.begin(), given.end(), [](const auto& entry) {
-      return entry.second->a != entry.second->b || !entry.second->stray.empty();
-    });
+    const bool differ =
+        std::any_of(given.begin(), given.end(), [](const auto& entry) { return entry.second->a != entry.second->b; });
+    const bool astray = std::any_of(given.begin(), given.end(), [](const auto& entry) { return !entry.second->probe.empty(); });
     Inputs inputs_b;
     if (differ) inputs_b = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.b; });
     a.inputs = &inputs_a;
@@ -209,15 +227,8 @@ class Generation {
     done.expected = references_.ask(*part.reference, done.plan, inputs_a, rank, asked);
     // Run A is judged on what run A was given: that is sound whatever the other one had. What rests on other memory is
     // looked for only where it can show, or where bytes went astray.
-    const bool astray = std::any_of(given.begin(), given.end(), [](const auto& entry) { return !entry.second->stray.empty(); });
-    if (differ && (astray || launch.runs_differ())) {
-      // Bytes that went astray are the same in both runs; to the reference they are shown as others.
-      const Inputs probe = bind(done.plan, given, rank, [](const Observed& from) {
-        Bytes bytes = from.b;
-        for (std::size_t i = 0; i < from.stray.size(); ++i)
-          if (from.stray[i]) bytes[i] = ~bytes[i];
-        return bytes;
-      });
+    if (astray || (differ && launch.runs_differ())) {
+      const Inputs probe = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.probed(); });
       done.taint = taint_between(*done.expected, *references_.ask(*part.reference, done.plan, probe, rank, asked));
     }
     record(launch.judge(*done.expected, done.taint, {}), name, label, round);
@@ -227,12 +238,24 @@ class Generation {
       if (!cache && std::find(keep.begin(), keep.end(), tensor.name) == keep.end()) continue;
       Observed observed{bytes_after(launch, Poison::A, tensor.name), bytes_after(launch, Poison::B, tensor.name), {}};
       if (cache) {
-        observed.stray =
-            stray_after(launch, done.plan, tensor, inputs_a, rank, caches_[static_cast<std::size_t>(label)][tensor.name]);
-        caches_[static_cast<std::size_t>(label)][tensor.name] = std::move(observed);
-      } else {
-        done.outputs[tensor.name] = std::move(observed);
+        Cache& kept = caches_[static_cast<std::size_t>(label)][tensor.name];
+        kept.stray = stray_after(launch, done.plan, tensor, inputs_a, rank, kept.stray);
+        if (!kept.stray.empty()) observed.probe = observed.b;
+        for (std::size_t i = 0; i < kept.stray.size(); ++i)
+          if (kept.stray[i]) turn(observed.probe, i, 1);
+        kept.bytes = std::move(observed);
+        continue;
       }
+      // What is tainted and yet the same in both runs must still show in what reads it.
+      if (const auto tainted = done.taint.find(tensor.name); tainted != done.taint.end()) {
+        const auto size = static_cast<std::size_t>(size_of(tensor.dtype));
+        observed.probe = observed.b;
+        for (std::size_t i = 0; i < tainted->second.size(); ++i) {
+          if (tainted->second[i] && std::memcmp(&observed.a[i * size], &observed.b[i * size], size) == 0)
+            turn(observed.probe, i * size, size);
+        }
+      }
+      done.outputs[tensor.name] = std::move(observed);
     }
     return done;
   }
@@ -244,8 +267,7 @@ class Generation {
 
   // The cache's bytes that were ever written where nothing may be, and not since then where something must be.
   static std::vector<bool> stray_after(const RankLaunch& launch, const Plan& plan, const TensorPlan& tensor,
-                                       const Inputs& inputs, std::int64_t rank, const Observed& before) {
-    std::vector<bool> stray = before.stray;
+                                       const Inputs& inputs, std::int64_t rank, std::vector<bool> stray) {
     const auto was = launch.before(Poison::A, tensor.name), is = launch.after(Poison::A, tensor.name);
     const auto mark = [&](std::int64_t from, std::int64_t to) {
       const auto count = static_cast<std::size_t>(to - from);
@@ -272,7 +294,8 @@ class Generation {
     }
     findings.worst.rank = label;
     for (const auto& [buffer, digest] : findings.digests)
-      chains_["rank" + std::to_string(label) + "/" + name + "." + buffer][stage_ + round] = digest;
+      chains_["rank" + std::to_string(label) + "/" + stage_.substr(0, stage_.find('.')) + "." + name + "." + buffer]
+             [stage_ + round] = digest;
     add_findings(std::move(findings), verdict_);
   }
 
@@ -329,7 +352,7 @@ class Generation {
     std::int64_t index = 0;
     for (const auto& [name, group] : part.geometry.caches) {
       const Observed& all = done.out("slot_mapping");
-      Observed mine{columns_of(all.a, index, 1, row, 0, row), columns_of(all.b, index, 1, row, 0, row), {}};
+      Observed mine = on_both([&](auto side) { return columns_of(side(all), index, 1, row, 0, row); });
       for (const Bytes* side : {&mine.a, &mine.b}) check_slots(*side, name, rank);
       slots[name == "mla" ? "slot_mapping" : "index_slot_mapping"] = std::move(mine);
       ++index;
@@ -483,7 +506,7 @@ class Generation {
     Case part = part_of("gather_cache", slices);
     part.geometry.chunk = chunk;
     const Observed table = same(table_of(stage, "mla"));
-    const Given given{{"mla_cache", &caches_[static_cast<std::size_t>(rank)].at("mla_cache")}, {"block_table", &table}};
+    const Given given{{"mla_cache", &caches_[static_cast<std::size_t>(rank)].at("mla_cache").bytes}, {"block_table", &table}};
     return launch("gather_cache", part, rank, rank, given, {"workspace"}, round);
   }
 
@@ -512,7 +535,7 @@ class Generation {
     for (std::int64_t rank = 0; rank < tp_; ++rank) {
       const std::int64_t group = rank / world_;
       const Launched gathered = gather(held, stage, {}, rank, "");
-      Observed rows;
+      std::vector<Observed> pieces;
       Case part = attention(held, false);
       part.geometry.tp = tp_ / world_;
       part.geometry.world_size = 1;
@@ -527,10 +550,15 @@ class Generation {
         const std::int64_t valid = chunk.valid_rows(i, rank);
         part.geometry.batch[i] = {valid, 1};
         const Observed& workspace = gathered.out("workspace");
-        append(rows.a, columns_of(workspace.a, first, valid, row_bytes, 0, row_bytes));
-        append(rows.b, columns_of(workspace.b, first, valid, row_bytes, 0, row_bytes));
+        pieces.push_back(
+            on_both([&](auto side) { return columns_of(side(workspace), first, valid, row_bytes, 0, row_bytes); }));
         first += chunk.requests[i].padded;
       }
+      const Observed rows = on_both([&](auto side) {
+        Bytes all;
+        for (const Observed& piece : pieces) append(all, side(piece));
+        return all;
+      });
       const Keys keys = split(rows);
       const Observed q = group_queries(norms, group, tokens);
       const Given given{{"q", &q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
@@ -679,9 +707,10 @@ class Generation {
   LaunchMemory images_;
   std::int64_t tp_, world_, heads_, width_;
   Blocks blocks_;
-  std::vector<std::map<std::string, Observed, std::less<>>> caches_;  // by rank
-  std::vector<Ids> ids_;                                              // by request
-  std::vector<std::int64_t> prompts_;                                 // tokens of each request's prompt
+  std::vector<std::map<std::string, Cache, std::less<>>> caches_;  // by rank
+  std::vector<Ids> ids_;                                           // by request
+  std::vector<std::int64_t> prompts_;                              // tokens of each request's prompt
+  std::int64_t buffers_ = 0;                                       // of all launches so far
   std::string stage_;
   std::vector<std::int64_t> positions_;  // of the stage's tokens
   Verdict verdict_;

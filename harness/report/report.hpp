@@ -57,7 +57,7 @@ struct Result {
   Verdict verdict;
   std::string cause;  // what the violations have in common, as a clause; empty: nothing is known
   std::string inputs_digest, all_digest;
-  std::map<std::string, std::string> output_digests;  // "rank<r>/<buffer>"; of a pipeline "rank<r>/<op>.<buffer>"
+  std::map<std::string, std::string> output_digests;  // "rank<r>/<buffer>"; of a pipeline "rank<r>/<phase>.<op>.<buffer>"
   std::optional<Tokens> tokens;                       // of generate
   double seconds = 0;
   std::string replay;  // a command line
