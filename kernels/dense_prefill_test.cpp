@@ -159,34 +159,54 @@ TEST(DensePrefill, EqualScoresGiveTheMeanExactly) {
   }
 }
 
+// Term i in sum i % 32, written out one after the other, and the tree that joins them.
+float in_sums(const Floats& terms) {
+  float sums[32] = {};
+  for (std::size_t i = 0; i < terms.size(); ++i) sums[i % 32] += terms[i];
+  for (int s = 16; s > 0; s /= 2) {
+    for (int i = 0; i < s; ++i) sums[i] += sums[i + s];
+  }
+  return sums[0];
+}
+
 TEST(DensePrefill, SumsInItsOneOrder) {
-  // Element d of a part of a score in sum d % 8, key j of an output in sum j % 4, written out one after the other.
-  Trial trial({1}, {300});
-  trial.heads = 1;
-  trial.fill(5);
-  Floats scores;
-  for (std::size_t j = 0; j < 300; ++j) {
-    float sums[8] = {};
-    for (std::size_t d = 0; d < 18; ++d) {
-      const float key = load_bf16(d < 12 ? &trial.kv_c[j * 40 + d] : &trial.k_pe[j * 6 + d - 12]);
-      sums[(d < 12 ? d : d - 12) % 8] += trial.q[d] * key;
+  // Parts of a key that end within a turn of the sums, and lie in memory as a whole or not; outputs of two turns of columns.
+  for (const auto& [nope, rope] : {std::pair<std::int64_t, std::int64_t>{12, 6}, {40, 70}, {64, 33}, {0, 64}, {97, 0}}) {
+    for (const std::int64_t kv_lora : {250, 41}) {
+      Trial trial({1}, {300});
+      trial.heads = 1;
+      trial.nope = nope;
+      trial.rope = rope;
+      trial.width = 70;
+      trial.kv_lora = kv_lora;
+      trial.fill(5);
+      const auto deep = static_cast<std::size_t>(nope + rope);
+      const auto kv = [&](std::size_t j, std::size_t i) {
+        return load_bf16(&trial.kv_c[j * static_cast<std::size_t>(kv_lora) + i % static_cast<std::size_t>(kv_lora)]);
+      };
+      Floats scores;
+      for (std::size_t j = 0; j < 300; ++j) {
+        Floats terms;
+        for (std::size_t d = 0; d < deep; ++d) {
+          const auto here = static_cast<std::size_t>(nope);
+          terms.push_back(trial.q[d] *
+                          (d < here ? kv(j, d) : load_bf16(&trial.k_pe[j * static_cast<std::size_t>(rope) + d - here])));
+        }
+        scores.push_back(in_sums(terms) * static_cast<float>(1 / std::sqrt(static_cast<double>(deep))));
+      }
+      const float* const data = scores.data();
+      const float largest = Block().max(-1e30F, 300, [=](std::int64_t j) { return data[j]; });
+      for (float& score : scores) score = exp(score - largest);
+      const float sum = Block().sum(300, [=](std::int64_t j) { return data[j]; });
+      const Floats all = trial.run();
+      for (std::size_t i = 0; i < 70; ++i) {
+        Floats terms;
+        for (std::size_t j = 0; j < 300; ++j) terms.push_back(scores[j] * kv(j, static_cast<std::size_t>(kv_lora / 2) + i));
+        ASSERT_EQ(all[i], in_sums(terms) / sum) << nope << ' ' << rope << ' ' << kv_lora << ' ' << i;
+      }
+      EXPECT_EQ(all[70], largest + log(sum));
     }
-    for (int s = 4; s > 0; s /= 2) {
-      for (int i = 0; i < s; ++i) sums[i] += sums[i + s];
-    }
-    scores.push_back(sums[0] * static_cast<float>(1 / std::sqrt(18.0)));
   }
-  const float* const data = scores.data();
-  const float largest = Block().max(-1e30F, 300, [=](std::int64_t j) { return data[j]; });
-  for (float& score : scores) score = exp(score - largest);
-  const float sum = Block().sum(300, [=](std::int64_t j) { return data[j]; });
-  const Floats all = trial.run();
-  for (std::size_t i = 0; i < 5; ++i) {
-    float totals[4] = {};
-    for (std::size_t j = 0; j < 300; ++j) totals[j % 4] += scores[j] * load_bf16(&trial.kv_c[j * 40 + 20 + i]);
-    EXPECT_EQ(all[i], ((totals[0] + totals[2]) + (totals[1] + totals[3])) / sum);
-  }
-  EXPECT_EQ(all[5], largest + log(sum));
 }
 
 TEST(DensePrefill, PaddingIsLeftAloneAndReachesNothing) {

@@ -25,11 +25,14 @@ DCPCHECK_HD inline void store_bf16(std::uint16_t* at, float value) { *at = dcpch
 // The value rounded to bf16, as where a kernel keeps an intermediate in that type.
 DCPCHECK_HD inline float round_bf16(float value) { return dcpcheck::decode_bf16(dcpcheck::encode_bf16(value)); }
 
-// The same where `wanted`. By masks: a loop over it has nothing to branch on.
-DCPCHECK_HD inline float round_bf16_if(bool wanted, float value) {
-  const std::uint32_t mask = wanted ? 0xFFFFFFFFU : 0U;
-  return dcpcheck::float_of_bits((dcpcheck::float_bits(round_bf16(value)) & mask) | (dcpcheck::float_bits(value) & ~mask));
+// condition ? yes : no. By masks: a loop over it has nothing to branch on.
+DCPCHECK_HD inline float select(bool condition, float yes, float no) {
+  const std::uint32_t mask = condition ? 0xFFFFFFFFU : 0U;
+  return dcpcheck::float_of_bits((dcpcheck::float_bits(yes) & mask) | (dcpcheck::float_bits(no) & ~mask));
 }
+
+// The value rounded to bf16 where `wanted`, else as it is.
+DCPCHECK_HD inline float round_bf16_if(bool wanted, float value) { return select(wanted, round_bf16(value), value); }
 
 // 1 / sqrt(value), rounded from fp64. rsqrtf differs between machines; these two operations do not.
 DCPCHECK_HD inline float rsqrt(float value) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(value))); }
@@ -47,8 +50,8 @@ DCPCHECK_HD inline float next_pow2(float value) { return dcpcheck::power_of_two(
 // where the result is subnormal. No branch, so that a loop over it becomes SIMD.
 DCPCHECK_HD inline float exp2(float value) {
   // Past these ends the result is 0 or infinity all the same. A NaN compares false and stays.
-  float x = value < -160.0F ? -160.0F : value;
-  x = x > 160.0F ? 160.0F : x;
+  float x = select(value < -160.0F, -160.0F, value);
+  x = select(x > 160.0F, 160.0F, x);
   // x = k + f, |f| <= 1/2: the sum is so large that its last place is 1, and its low bits are k.
   constexpr float kShift = 12582912.0F;  // 1.5 * 2^23
   const float shifted = x + kShift;

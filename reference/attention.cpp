@@ -3,18 +3,21 @@
 // s_j = (q k_j) / sqrt(D), D the width of q; m = max s_j, p_j = exp(s_j - m), S = sum p_j, w_j = p_j / S, o = sum w_j v_j,
 // lse = m + ln S. A kernel's errors, relative unless said otherwise:
 //
-//  * Scores. D products (u each; fused: fewer) and D - 1 additions in any order, the constant 1 / sqrt(D), or that times
-//    log2 e, and the product with it, or with q beforehand: e_j = (D + 6) u sum |q k_j| / sqrt(D), absolutely.
+//  * sigma(n) is what a sum of n terms may be off by (error_bounds.hpp): (n - 1) u in any order, less where a kernel says how
+//    deep its sums are.
+//  * Scores. D products (u each; fused: fewer) and their sum, the constant 1 / sqrt(D), or that times log2 e, and the product
+//    with it, or with q beforehand: e_j = (sigma(D) + 7 u) sum |q k_j| / sqrt(D), absolutely.
 //  * p_j. Whatever number stands for m stands for it in all of them, and cancels. The difference, log2 e and their product
 //    move the exponent by 2.25 u |s_j - m|; exp, exp2, __expf are off by at most 2 ulp (4u) besides (CUDA C++ Programming
 //    Guide, "Mathematical Functions"). Kernels that go through the keys in tiles rescale what they have each time the
 //    maximum rises: 4u for the exponential and u for the product each time; the arguments add up to s_j - m. Together
 //    eps_j = e_j + 2.25 u |s_j - m| + (4 + 4 K) u. K is how many times the maximum can rise: key by key in either
 //    direction, which the scores themselves tell, or in tiles of at least 16 keys, or in 16 and more lanes that are joined.
+//    It is 0 where a kernel says how it sums, with which it says that it has one maximum (ReferenceOptions::lanes).
 //  * Weights p_j (1 + eps_j) that are divided by their own sum give sum w_j eps_j (v_j - o) / (1 + sum w_j eps_j), exactly.
-//  * The outputs' sum has n products, n - 1 additions and K rescalings, the weights' as many but for the products; and a
-//    division or a reciprocal of at most 2 ulp, of the sum or of each weight: (n + K + 4) u sum w_j |v_j| + (n + K - 1) u |o|.
-//  * lse: sum w_j eps_j + (n + K - 1) u, 8.1 u max(1, ln S) of the logarithm (merge.cpp), and 4u (|m| + |lse|) of the
+//  * The outputs' sum has n products and K rescalings, the weights' as many but for the products; and a division or a
+//    reciprocal of at most 2 ulp, of the sum or of each weight: (sigma(n) + (K + 5) u) sum w_j |v_j| + (sigma(n) + K u) |o|.
+//  * lse: sum w_j eps_j + sigma(n) + K u, 8.1 u max(1, ln S) of the logarithm (merge.cpp), and 4u (|m| + |lse|) of the
 //    addition and of maxima that are kept times log2 e.
 //  * p_j below 2^-126 may be flushed to 0, products too.
 //
@@ -38,9 +41,10 @@ struct Score {
 };
 
 // False where some score is no finite number in some order of operations.
-bool make_scores(std::span<const double> q, std::span<const double> keys, std::vector<Score>& out) {
+bool make_scores(std::span<const double> q, std::span<const double> keys, const Arithmetic& how, std::vector<Score>& out) {
   const std::size_t n = keys.size() / q.size();
   const double scale = 1 / std::sqrt(static_cast<double>(q.size()));
+  const double relative = (how.sum(static_cast<std::int64_t>(q.size())) + 7 * u) * slack;
   out.assign(n, {});
   for (std::size_t j = 0; j < n; ++j) {
     double sum = 0, magnitude = 0;
@@ -51,7 +55,7 @@ bool make_scores(std::span<const double> q, std::span<const double> keys, std::v
     }
     if (!(magnitude < may_overflow)) return false;
     const double flushed = magnitude == 0 ? 0 : static_cast<double>(q.size()) * least_normal;
-    out[j] = {sum * scale, (static_cast<double>(q.size()) + 6) * u * slack * magnitude * scale + flushed, 0, 0};
+    out[j] = {sum * scale, relative * magnitude * scale + flushed, 0, 0};
   }
   return true;
 }
@@ -92,7 +96,7 @@ bool adds_exactly(std::span<const double> values, std::size_t column, std::size_
 }  // namespace
 
 void attend(std::span<const double> q, std::span<const double> keys, std::span<const double> values, std::int64_t width,
-            std::int64_t head, Row& out, Row& lse) {
+            const Arithmetic& how, std::int64_t head, Row& out, Row& lse) {
   const auto columns = static_cast<std::size_t>(width);
   const std::int64_t first = head * width;
   if (keys.empty()) {
@@ -100,7 +104,7 @@ void attend(std::span<const double> q, std::span<const double> keys, std::span<c
     return;
   }
   std::vector<Score> scores;
-  if (!make_scores(q, keys, scores)) {
+  if (!make_scores(q, keys, how, scores)) {
     for (std::int64_t i = 0; i < width; ++i) out.give_up(first + i);
     return lse.give_up(head);
   }
@@ -112,7 +116,8 @@ void attend(std::span<const double> q, std::span<const double> keys, std::span<c
   const bool equal = scores.size() == 1 || std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
                        return score.value == largest && score.error == 0;
                      });
-  const auto rescaled = static_cast<double>(equal ? 0 : rescalings(scores));
+  const auto rescaled = static_cast<double>(equal || how.lanes > 0 ? 0 : rescalings(scores));
+  const double summed = how.sum(static_cast<std::int64_t>(scores.size())) + rescaled * u;
   double weight_error = 0;  // of S
   for (Score& score : scores) {
     score.weight /= sum;
@@ -145,11 +150,11 @@ void attend(std::span<const double> q, std::span<const double> keys, std::span<c
       error += scores[j].weight * scores[j].weight_error * std::abs(values[j * columns + i] - value);
     }
     error /= std::max(1 - weight_error, 0.5);
-    error += (n + rescaled + 4) * u * magnitude + (n + rescaled - 1) * u * std::abs(value);
+    error += (summed + 5 * u) * magnitude + summed * std::abs(value);
     out.set(column, {value, error * slack + 4 * n * least_normal * (most + 1)});
   }
   const double ln_sum = std::log(sum), merged = largest + ln_sum;
-  const double error = (equal ? scores[0].error : weight_error) + (n + rescaled - 1) * u + 8.1 * u * std::max(1.0, ln_sum) +
+  const double error = (equal ? scores[0].error : weight_error) + summed + 8.1 * u * std::max(1.0, ln_sum) +
                        4 * u * (std::abs(largest) + std::abs(merged));
   lse.set(head, {merged, error * slack + n * least_normal});
 }

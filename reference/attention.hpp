@@ -12,6 +12,6 @@ namespace dcpcheck::reference {
 // into columns head * width … of `out`, width being that of a value, and the log-sum-exp of the scores, to base e, into
 // column `head` of `lse`; (0, -inf) where there are no keys. Heads must come in their order.
 void attend(std::span<const double> q, std::span<const double> keys, std::span<const double> values, std::int64_t width,
-            std::int64_t head, Row& out, Row& lse);
+            const Arithmetic& how, std::int64_t head, Row& out, Row& lse);
 
 }  // namespace dcpcheck::reference

@@ -47,6 +47,29 @@ struct Way {
 
 constexpr int kWays = 80;
 
+// With a known order: 32 running sums and a tree for each sum, under one maximum.
+Result in_lanes(const Attended& given) {
+  constexpr int kLanes32 = 5;
+  const float scale = 1 / std::sqrt(static_cast<float>(given.q.size()));
+  Floats powers;
+  for (const Floats& key : given.keys) {
+    Floats terms;
+    for (std::size_t d = 0; d < key.size(); ++d) terms.push_back(given.q[d] * key[d]);
+    powers.push_back(sum_of(terms, kLanes32) * scale);
+  }
+  const float largest = *std::max_element(powers.begin(), powers.end());
+  for (float& power : powers) power = std::exp(power - largest);
+  const float sum = sum_of(powers, kLanes32);
+  Result result;
+  for (std::size_t i = 0; i < given.values.front().size(); ++i) {
+    Floats terms;
+    for (std::size_t j = 0; j < powers.size(); ++j) terms.push_back(powers[j] * given.values[j][i]);
+    result.out.push_back(sum_of(terms, kLanes32) / sum);
+  }
+  result.lse = largest + std::log(sum);
+  return result;
+}
+
 class Attention {
  public:
   explicit Attention(const Way& way) : way_(way) {}
@@ -174,6 +197,55 @@ TEST(AttentionReference, RightWaysAreAdmitted) {
   }
 }
 
+const std::string many = text(R"({"cached": 2560, "uncached": 1}, {"cached": 33, "uncached": 1})", R"("causal": false)",
+                              R"("q": "normal:3", "context_kv_c": "large_mean")");
+
+TEST(AttentionReference, AKnownDepthIsAdmitted) {
+  for (const std::string& one : {text(prompts, ""), text(prompts, "", R"("q": "normal:30")"),
+                                 text(prompts, "", R"("q": "large_mean", "k_pe": "large_mean")"), many}) {
+    const Worked worked(one, {1, 32});
+    for (std::int64_t token = 0; token < worked.plan.live; ++token) {
+      EXPECT_EQ(wrong_of(worked, token, [&](std::int64_t head) { return in_lanes(attended(worked, token, head)); }), 0)
+          << "token " << token << " of " << one;
+    }
+  }
+}
+
+TEST(AttentionReference, AKnownDepthOnlyTightensTheBound) {
+  const Worked any(many), known(many, {1, 32});
+  for (const char* const name : {"out", "lse"}) {
+    const Admissible &wide = any.expected.find(name)->second, &tight = known.expected.find(name)->second;
+    EXPECT_EQ(wide.value, tight.value);
+    for (std::size_t i = 0; i < wide.error.size(); ++i) ASSERT_LT(tight.error[i], wide.error[i]) << name << ' ' << i;
+    // Of 2560 keys: a score has 7 + 7 u in place of 95 + 7, the sums over keys have 84 u in place of 2559, and no rescalings.
+    EXPECT_LT(tight.error[0], wide.error[0] / 6) << name;
+  }
+}
+
+TEST(AttentionReference, SumsOneAfterTheOtherAreDeeperThanInLanes) {
+  // Equal scores of 4000 keys, the first of which has the value 1 and the others half of its last place: those are lost
+  // where they are added one by one to the first, and in lanes only those of the first's own lane are.
+  constexpr std::size_t kKeys = 4000;
+  Attended given{Floats{0}, std::vector<Floats>(kKeys, Floats{1}), std::vector<Floats>(kKeys, Floats{0x1p-24F})};
+  given.values[0][0] = 1;
+  const std::vector<double> q(1, 0), keys(kKeys, 1);
+  std::vector<double> values(kKeys, 0x1p-24);
+  values[0] = 1;
+  const auto fraction = [&](float got, int lanes) {
+    Row out, lse;
+    out.reset(1);
+    lse.reset(1);
+    attend(q, keys, values, 1, {lanes, false}, 0, out, lse);
+    return std::abs(static_cast<double>(got) - out.value[0]) / out.error[0];
+  };
+  const float one_by_one = Attention(Way{}).run(given).out[0], parted = in_lanes(given).out[0];
+  EXPECT_EQ(one_by_one, 1 / 4000.0F);
+  EXPECT_LT(fraction(one_by_one, 0), 1);
+  EXPECT_GT(fraction(one_by_one, 32), 5);
+  EXPECT_LT(fraction(parted, 32), 1);
+  EXPECT_GT(fraction(parted, 32), 0.1);
+}
+
 // How many tokens are inadmissible where `change` is made to what each attends to.
 template <class F>
 int killed(const Worked& worked, int more, F change) {
@@ -242,7 +314,7 @@ TEST(AttentionReference, BoundIsThatOfItsDerivation) {
   out.reset(1);
   lse.reset(1);
   const std::vector<double> q{0.5}, keys{1, 0}, values{1, -1};
-  attend(q, keys, values, 1, 0, out, lse);
+  attend(q, keys, values, 1, {}, 0, out, lse);
   const double w = 1 / (1 + std::exp(-0.5)), o = 2 * w - 1;
   const double eps0 = 3.5 + 4 + 4, eps1 = 2.25 * 0.5 + 4 + 4;  // K is 1
   EXPECT_NEAR(out.value[0], o, 1e-15);
@@ -254,7 +326,7 @@ TEST(AttentionReference, GivesUpWhereNumbersEnd) {
   const auto run = [&](const std::vector<double>& keys, const std::vector<double>& values) {
     out.reset(2);
     lse.reset(1);
-    attend(std::vector<double>{1}, keys, values, 2, 0, out, lse);
+    attend(std::vector<double>{1}, keys, values, 2, {}, 0, out, lse);
   };
   run({1, nan}, {1, 2, 3, 4});
   EXPECT_EQ(out.error, (std::vector<double>{infinity, infinity}));

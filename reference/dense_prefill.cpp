@@ -82,7 +82,8 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
         const auto wide = static_cast<std::size_t>(width);
         attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep),
                std::span(rows.keys).subspan(first * deep, count * deep),
-               std::span(rows.values).subspan(first * wide, count * wide), width, head, outs[at], lses[at]);
+               std::span(rows.values).subspan(first * wide, count * wide), width, {options.lanes, false}, head, outs[at],
+               lses[at]);
       }
     });
   }

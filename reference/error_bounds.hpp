@@ -39,7 +39,8 @@ struct Arithmetic {
   double sum(std::int64_t n) const {
     double bound = static_cast<double>(n - 1) * u;
     if (lanes > 0) {
-      const std::int64_t running = (n + lanes - 1) / lanes;
+      // A running sum's first addition is to 0, which is exact.
+      const std::int64_t running = (n + lanes - 1) / lanes - 1;
       const auto depth = static_cast<double>(running + std::bit_width(static_cast<std::uint64_t>(lanes) - 1));
       bound = std::min(bound, depth * u / (1 - depth * u));
     }

@@ -40,8 +40,11 @@ using Expected = std::map<std::string, Admissible, std::less<>>;
 
 struct ReferenceOptions {
   int threads = 1;
-  // How the kernel sums a row, where that is known: `lanes` running sums, one for every lanes-th element, then a
-  // binary tree over them. 0: in any order. It only makes the bound e smaller.
+  // How the kernel sums a row, where that is known: in `lanes` running sums, one for every lanes-th element, and a binary
+  // tree over them; or otherwise, if none of n elements meets more than ceil(n / lanes) - 1 + ceil(log2 lanes) additions.
+  // Of attention it is said of all its sums: of a score, over the query's elements, and of the weights and of an output,
+  // over the keys; and that the weights are taken against one maximum over all keys, so that nothing is rescaled.
+  // 0: in any order, keys in any tiles. It only makes the bound e smaller.
   int lanes = 0;
   // Outputs by row, where there are more: only so many rows, spread evenly, the first and last among them, are worked out
   // (Admissible::rows_known). 0: all.

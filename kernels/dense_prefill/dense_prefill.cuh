@@ -4,8 +4,11 @@
 // on, v is `width` elements from kv_lora / 2 + h * width on, both going on at its start where it ends; k_pe is all heads'.
 // The keys are the launch's own tokens, up to the query's own (causal), or the request's cached context, all of it.
 //
-// A score is summed in 8 running sums, element d of k_nope and of k_pe in sum d % 8; an output in 4, key j in sum j % 4: so
-// the host's loops are over sums that do not depend on each other, and the order is the same everywhere.
+// Scores and outputs are summed in 32 running sums, element d of a key (k_nope, then k_pe) in sum d % 32, key j of an
+// output in sum j % 32, which a binary tree joins: the host's loops are over sums that do not depend on each other, the
+// order is the same everywhere, and no term of n meets more than ceil(n / 32) - 1 + 5 additions. The weights' sum is
+// Block::sum's, whose 128 sums are nowhere deeper: past 64 terms ceil(n / 128) - 1 + 7 is no more than that, and up to 64
+// the tree's first steps only add sums that have no term.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +21,8 @@
 
 namespace kernels::dense_prefill {
 
-inline constexpr int kDotSums = 8;  // running sums of a score …
-inline constexpr int kKeySums = 4;  // … and of an output
+inline constexpr int kSums = 32;              // running sums of a score, and of an element of an output
+inline constexpr std::int64_t kColumns = 64;  // elements of an output that are summed at once, to bound a block's scratch
 
 // A launch's parameters. Strides count elements.
 struct Args {
@@ -74,35 +77,48 @@ struct Window {
   std::int64_t start = 0, size = 0, kv_lora = 0;
 
   DCPCHECK_HD bool wraps() const { return start + size > kv_lora; }
-  DCPCHECK_HD std::int64_t at(std::int64_t i) const { return (start + i) % kv_lora; }
+  DCPCHECK_HD std::int64_t at(std::int64_t i) const { return start + i < kv_lora ? start + i : (start + i) % kv_lora; }
 };
 
 DCPCHECK_HD inline Window window(std::int64_t start, std::int64_t size, std::int64_t kv_lora) {
   return {start % kv_lora, size, kv_lora};
 }
 
-// Adds x[i] * y(i) for i of [0, n) to sum i % kDotSums. The y are taken first, and sums are reached by numbers that do not
-// depend on n: the host's compiler then makes SIMD of it, and the device's keeps them in registers.
-template <class Y>
-DCPCHECK_HD void add_products(float* __restrict sums, const float* x, std::int64_t n, Y y) {
-  std::int64_t i = 0;
-  for (; i + kDotSums <= n; i += kDotSums) {
-    float taken[kDotSums];
-    for (int s = 0; s < kDotSums; ++s) taken[s] = y(i + s);
-    for (int s = 0; s < kDotSums; ++s) sums[s] = sums[s] + x[i + s] * taken[s];
-  }
-  for (int s = 0; s < kDotSums; ++s) {
-    if (i + s < n) sums[s] = sums[s] + x[i + s] * y(i + s);
+// The next multiple of kSums, n where it is one.
+DCPCHECK_HD inline std::int64_t padded(std::int64_t n) { return (n + kSums - 1) / kSums * kSums; }
+
+// Adds the products of n elements, a multiple of kSums, to the sums: that of element i to sum i % kSums.
+DCPCHECK_HD inline void add_products(float* __restrict sums, const float* q, const std::uint16_t* key, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += kSums) {
+    for (int s = 0; s < kSums; ++s) sums[s] = sums[s] + q[i + s] * load_bf16(key + i + s);
   }
 }
 
-DCPCHECK_HD inline float join(const float* sums) {
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+// The binary tree over n sums, a power of two: sum s with sum s + n / 2, and so on.
+template <int n>
+DCPCHECK_HD float tree(const float* sums) {
+  if constexpr (n == 1) {
+    return sums[0];
+  } else {
+    float halves[n / 2];
+    for (int s = 0; s < n / 2; ++s) halves[s] = sums[s] + sums[s + n / 2];
+    return tree<n / 2>(halves);
+  }
+}
+
+// A call on the host: where g++ has the sums in registers, it makes no SIMD of the tree.
+#if !defined(__CUDACC__)
+[[gnu::noinline]]
+#endif
+DCPCHECK_HD inline float
+join(const float* sums) {
+  return tree<kSums>(sums);
 }
 
 }  // namespace detail
 
-// What one block does: head block.y of token block.x. Scratch: a score a key, then kKeySums outputs.
+// What one block does: head block.y of token block.x. Scratch: the query, a score a key, then
+// kSums sums of up to kColumns elements of the output.
 template <class Decisions>
 struct Body {
   static DCPCHECK_HD void run(const Args& args, const Block& block) {
@@ -115,14 +131,17 @@ struct Body {
       block.each(1, [=](std::int64_t) { *lse = -dcpcheck::float_of_bits(0x7F800000U); });
       return;
     }
-    float* const scores = block.scratch;
-    score(args, block, keys, scores);
+    float* const q = block.scratch;
+    float* const scores = q + detail::padded(args.nope + args.rope);
+    float* const partial = scores + args.most_keys;
+    take_query(args, block, q);
+    score(args, block, keys, q, scores);
     const float largest =
         block.max(-dcpcheck::float_of_bits(0x7F800000U), keys.count, [=](std::int64_t j) { return scores[j]; });
     block.each(keys.count, [=](std::int64_t j) { scores[j] = exp(scores[j] - largest); });
     const float sum = block.sum(keys.count, [=](std::int64_t j) { return scores[j]; });
     block.sync();  // scores are read by other threads than wrote them
-    add_values(args, block, keys, scores, sum, out);
+    add_values(args, block, keys, scores, sum, partial, out);
     block.each(1, [=](std::int64_t) { *lse = largest + log(sum); });
   }
 
@@ -148,61 +167,112 @@ struct Body {
     return keys;
   }
 
-  static DCPCHECK_HD void score(const Args& args, const Block& block, const Keys& keys, float* scores) {
-    const float* const q = args.q + block.x * args.q_stride + block.y * (args.nope + args.rope);
-    const detail::Window k = detail::window((args.first_head + block.y) * args.nope, args.nope, args.kv_lora);
-    const std::int64_t rope = Decisions::rope(args.rope);
+  // The query as the sums take it: in whole turns of theirs, zeros after its last element. What those add changes no sum:
+  // none is ever -0, as each begins with +0.
+  static DCPCHECK_HD void take_query(const Args& args, const Block& block, float* q) {
+    const std::int64_t elements = args.nope + Decisions::rope(args.rope);
+    const float* const from = args.q + block.x * args.q_stride + block.y * (args.nope + args.rope);
+    block.each(detail::padded(elements), [=](std::int64_t d) { q[d] = d < elements ? from[d] : 0.0F; });
+    block.sync();
+  }
+
+  // One turn of a key that does not lie in memory as a whole: elements d and on, zeros after its last.
+  static DCPCHECK_HD void put_together(std::uint16_t* out, const std::uint16_t* kv_c, const detail::Window& k, std::int64_t d,
+                                       std::int64_t nope, const std::uint16_t* k_pe, std::int64_t elements) {
+    std::int64_t s = 0;
+    if (k.wraps()) {
+      for (; s < kSums && d + s < nope; ++s) out[s] = kv_c[k.at(d + s)];
+    } else {
+      for (; s < kSums && d + s < nope; ++s) out[s] = kv_c[k.start + d + s];
+    }
+    for (; s < kSums && d + s < elements; ++s) out[s] = k_pe[d + s - nope];
+    for (; s < kSums; ++s) out[s] = 0;
+  }
+
+  static DCPCHECK_HD void score(const Args& args, const Block& block, const Keys& keys, const float* q, float* scores) {
+    const std::int64_t nope = args.nope, elements = nope + Decisions::rope(args.rope);
+    const detail::Window k = detail::window((args.first_head + block.y) * nope, nope, args.kv_lora);
     const float scale = Decisions::scale(args.scale);
     block.each(keys.count, [&](std::int64_t j) {
       const std::uint16_t* const kv_c = args.kv_c + (keys.first + j) * args.kv_c_stride;
       const std::uint16_t* const k_pe = args.k_pe + (keys.first + j) * args.k_pe_stride;
-      float sums[kDotSums] = {};
-      if (k.wraps()) {
-        detail::add_products(sums, q, args.nope, [&](std::int64_t i) { return load_bf16(kv_c + k.at(i)); });
-      } else {
-        detail::add_products(sums, q, args.nope, [from = kv_c + k.start](std::int64_t i) { return load_bf16(from + i); });
+      // Zeroed by halves: of the whole g++ makes a string instruction, which takes as long as half of the products.
+      float sums[kSums];
+      for (int s = 0; s < kSums / 2; ++s) sums[s] = 0.0F;
+      for (int s = kSums / 2; s < kSums; ++s) sums[s] = 0.0F;
+      std::int64_t d = 0;
+      if (!k.wraps()) {
+        d = nope / kSums * kSums;
+        detail::add_products(sums, q, kv_c + k.start, d);
       }
-      detail::add_products(sums, q + args.nope, rope, [=](std::int64_t i) { return load_bf16(k_pe + i); });
+      while (d < elements) {
+        if (d >= nope && d + kSums <= elements) {
+          const std::int64_t n = (elements - d) / kSums * kSums;
+          detail::add_products(sums, q + d, k_pe + (d - nope), n);
+          d += n;
+        } else {
+          std::uint16_t together[kSums];
+          put_together(together, kv_c, k, d, nope, k_pe, elements);
+          detail::add_products(sums, q + d, together, kSums);
+          d += kSums;
+        }
+      }
       scores[j] = detail::join(sums) * scale;
     });
   }
 
   // out = sum of the values weighed by `powers`, divided by `sum`.
   static DCPCHECK_HD void add_values(const Args& args, const Block& block, const Keys& keys, const float* powers, float sum,
-                                     float* out) {
-    const std::int64_t width = args.width;
-    const detail::Window v = detail::window(args.kv_lora / 2 + (args.first_head + block.y) * width, width, args.kv_lora);
+                                     float* partial, float* out) {
+    const std::int64_t start = args.kv_lora / 2 + (args.first_head + block.y) * args.width;
+    for (std::int64_t first = 0; first < args.width; first += kColumns) {
+      if (first > 0) block.sync();  // the columns before have been read by other threads than write these
+      const std::int64_t columns = args.width - first < kColumns ? args.width - first : kColumns;
+      add_columns(args, block, keys, powers, sum, detail::window(start + first, columns, args.kv_lora), partial, out + first);
+    }
+  }
+
+  // The same for the values' columns in `v`, no more than kColumns.
+  static DCPCHECK_HD void add_columns(const Args& args, const Block& block, const Keys& keys, const float* powers, float sum,
+                                      const detail::Window& v, float* partial, float* out) {
+    const std::int64_t columns = v.size;
     const std::uint16_t* const kv_c = args.kv_c + keys.first * args.kv_c_stride;
-    float* const partial = block.scratch + args.most_keys;
 #if defined(__CUDA_ARCH__)
-    block.each(kKeySums * width, [&](std::int64_t at) {
-      const std::int64_t column = v.at(at % width);
+    block.each(kSums * columns, [&](std::int64_t at) {
+      const std::int64_t column = v.at(at % columns);
       float total = 0.0F;
-      for (std::int64_t j = at / width; j < keys.count; j += kKeySums) {
+      for (std::int64_t j = at / columns; j < keys.count; j += kSums) {
         total = total + powers[j] * load_bf16(kv_c + j * args.kv_c_stride + column);
       }
       partial[at] = total;
     });
     block.sync();
+    block.each(columns, [=](std::int64_t i) {
+      float totals[kSums];
+      for (int s = 0; s < kSums; ++s) totals[s] = partial[s * columns + i];
+      out[i] = detail::join(totals) / sum;
+    });
 #else
     // The same sums, a key at a time: along a row of kv_c they are neighbours.
-    for (std::int64_t at = 0; at < kKeySums * width; ++at) partial[at] = 0.0F;
+    for (std::int64_t at = 0; at < kSums * columns; ++at) partial[at] = 0.0F;
     for (std::int64_t j = 0; j < keys.count; ++j) {
       const std::uint16_t* const row = kv_c + j * args.kv_c_stride;
-      float* const totals = partial + j % kKeySums * width;
+      float* const totals = partial + j % kSums * columns;
       const float power = powers[j];
       if (v.wraps()) {
-        for (std::int64_t i = 0; i < width; ++i) totals[i] = totals[i] + power * load_bf16(row + v.at(i));
+        for (std::int64_t i = 0; i < columns; ++i) totals[i] = totals[i] + power * load_bf16(row + v.at(i));
       } else {
         const std::uint16_t* const from = row + v.start;
         KERNELS_INDEPENDENT
-        for (std::int64_t i = 0; i < width; ++i) totals[i] = totals[i] + power * load_bf16(from + i);
+        for (std::int64_t i = 0; i < columns; ++i) totals[i] = totals[i] + power * load_bf16(from + i);
       }
     }
+    for (std::int64_t half = kSums / 2 * columns; half >= columns; half /= 2) {
+      KERNELS_INDEPENDENT
+      for (std::int64_t at = 0; at < half; ++at) partial[at] = partial[at] + partial[half + at];
+    }
+    block.each(columns, [=](std::int64_t i) { out[i] = partial[i] / sum; });
 #endif
-    block.each(width, [=](std::int64_t i) {
-      out[i] = ((partial[i] + partial[2 * width + i]) + (partial[width + i] + partial[3 * width + i])) / sum;
-    });
   }
 };
 
@@ -210,7 +280,10 @@ struct Body {
 inline Grid grid(const Args& args) { return {args.tokens, args.heads, 1}; }
 
 // Floats that a block keeps.
-inline std::size_t scratch(const Args& args) { return static_cast<std::size_t>(args.most_keys + kKeySums * args.width); }
+inline std::size_t scratch(const Args& args) {
+  return static_cast<std::size_t>(detail::padded(args.nope + args.rope) + args.most_keys +
+                                  kSums * (args.width < kColumns ? args.width : kColumns));
+}
 
 // Runs the kernel on the host. Returns why the launch is refused, or "".
 template <class Decisions>

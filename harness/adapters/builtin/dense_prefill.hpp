@@ -10,6 +10,8 @@ namespace dcpcheck::builtin {
 
 struct dense_prefill {
   using Args = kernels::dense_prefill::Args;
+  // Of its sums those with the fewest: the weights are summed in more, and nowhere deeper (dense_prefill.cuh).
+  static constexpr int lanes = kernels::dense_prefill::kSums;
 
   static Args args(const Launch& launch);
 

@@ -27,6 +27,16 @@ T* pointer(const Launch& launch, std::string_view name) {
   return static_cast<T*>(address(launch, name));
 }
 
+// Kernel::lanes of an op's kernels: those of Block's reductions, but where its adapter says otherwise.
+template <class Adapter>
+constexpr int lanes_of() {
+  if constexpr (requires { Adapter::lanes; }) {
+    return Adapter::lanes;
+  } else {
+    return kernels::kLanes;
+  }
+}
+
 // "builtin:<op>" or "builtin:<op>@<fault>". `Adapter` is the op's: its Args, args(launch) and launch_host. `cuda` queues
 // the kernel on a stream; nullptr: this build has no CUDA.
 template <class Adapter, class Decisions>
@@ -37,7 +47,7 @@ Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Ad
   kernel.name = "builtin:" + op;
   if (!kernel.fault.empty()) kernel.name += "@" + kernel.fault;
   kernel.doc = Decisions::doc;
-  kernel.lanes = kernels::kLanes;
+  kernel.lanes = lanes_of<Adapter>();
   kernel.host = [](const Launch& launch) -> LaunchError {
     return Adapter::template launch_host<Decisions>(Adapter::args(launch), launch.threads);
   };
