@@ -21,6 +21,8 @@
 //    addition and of maxima that are kept times log2 e.
 //  * p_j below 2^-126 may be flushed to 0, products too.
 //
+// Loops are over keys or columns that do not depend on each other, so that compilers make SIMD of them.
+//
 // Where all scores are the same number with no error (one key, or a query of zeros), all p_j are 1. With 2^k keys no
 // division rounds either, and if the values' sum is exact too, in any order, nothing does: the output must be met to the bit.
 #include "reference/attention.hpp"
@@ -35,126 +37,238 @@ namespace {
 
 constexpr double least_normal = 0x1p-126;
 
-struct Score {
-  double value = 0, error = 0;
-  double weight = 0, weight_error = 0;
-};
-
-// False where some score is no finite number in some order of operations.
-bool make_scores(std::span<const double> q, std::span<const double> keys, const Arithmetic& how, std::vector<Score>& out) {
-  const std::size_t n = keys.size() / q.size();
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size()));
-  const double relative = (how.sum(static_cast<std::int64_t>(q.size())) + 7 * u) * slack;
-  out.assign(n, {});
-  for (std::size_t j = 0; j < n; ++j) {
-    double sum = 0, magnitude = 0;
-    for (std::size_t i = 0; i < q.size(); ++i) {
-      const double product = q[i] * keys[j * q.size() + i];
-      sum += product;
-      magnitude += std::abs(product);
-    }
-    if (!(magnitude < may_overflow)) return false;
-    const double flushed = magnitude == 0 ? 0 : static_cast<double>(q.size()) * least_normal;
-    out[j] = {sum * scale, relative * magnitude * scale + flushed, 0, 0};
+// The largest of `x`, and its sum, in eight running ones.
+double largest_of(const std::vector<double>& x) {
+  double largest[8];
+  std::fill(std::begin(largest), std::end(largest), -infinity);
+  std::size_t j = 0;
+  for (; j + 8 <= x.size(); j += 8) {
+    for (std::size_t i = 0; i < 8; ++i) largest[i] = std::max(largest[i], x[j + i]);
   }
-  return true;
+  for (; j < x.size(); ++j) largest[0] = std::max(largest[0], x[j]);
+  return *std::max_element(std::begin(largest), std::end(largest));
 }
 
-// How many times a running maximum over the scores, in the order of the iterators, can rise.
-template <class Iterator>
-std::int64_t rises(Iterator first, Iterator last) {
+double sum_of(const std::vector<double>& x) {
+  double sums[8] = {};
+  std::size_t j = 0;
+  for (; j + 8 <= x.size(); j += 8) {
+    for (std::size_t i = 0; i < 8; ++i) sums[i] += x[j + i];
+  }
+  for (; j < x.size(); ++j) sums[0] += x[j];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// x becomes e^x - 1, for x >= 0.
+void expm1_of(std::vector<double>& x) {
+  if (largest_of(x) < 0x1p-7) {
+    // The series' next term is under 2^-44 of its first.
+    for (double& r : x) r *= 1 + r * (1 / 2.0 + r * (1 / 6.0 + r * (1 / 24.0 + r * (1 / 120.0))));
+  } else {
+    for (double& r : x) r = std::expm1(r);
+  }
+}
+
+// How many times a running maximum over the scores can rise, from key `first` on in steps of `step`.
+std::int64_t rises(const std::vector<double>& scores, const std::vector<double>& errors, std::int64_t first,
+                   std::int64_t step) {
   std::int64_t count = 0;
-  double least = first->value - first->error;  // that the maximum so far is sure to have
-  for (++first; first != last; ++first) {
-    if (first->value + first->error > least) ++count;
-    least = std::max(least, first->value - first->error);
+  double least = -infinity;  // that the maximum so far is sure to have
+  auto j = static_cast<std::size_t>(first);
+  for (std::size_t left = scores.size(); left > 0; --left, j += static_cast<std::size_t>(step)) {
+    count += scores[j] + errors[j] > least ? 1 : 0;
+    least = std::max(least, scores[j] - errors[j]);
   }
-  return count;
+  return count - 1;  // the first key's is no rise
 }
 
-std::int64_t rescalings(const std::vector<Score>& scores) {
-  const auto n = static_cast<std::int64_t>(scores.size());
-  const std::int64_t one_by_one = std::max(rises(scores.begin(), scores.end()), rises(scores.rbegin(), scores.rend()));
-  return std::min(n - 1, std::max(one_by_one, (n + 15) / 16 + 4));
-}
-
-// Whether fp32 adds these bf16 numbers up without an error in any order: they are multiples of one power of two, and
-// all of them together, by magnitude, are no more than 2^24 of it.
-bool adds_exactly(std::span<const double> values, std::size_t column, std::size_t width) {
+// Whether fp32 adds up column `column` of the values without an error in any order: they are multiples of one power of
+// two, and all of them together, by magnitude, are no more than 2^24 of it.
+bool adds_exactly(const HeadRows& rows, std::int64_t first, std::int64_t count, std::int64_t column) {
   int unit = 1000;
   double sum = 0;
-  for (std::size_t i = column; i < values.size(); i += width) {
-    if (values[i] == 0) continue;
+  for (std::int64_t row = first; row < first + count; ++row) {
+    const double value = rows.value(row)[column];
+    if (value == 0) continue;
     int exponent = 0;
-    const auto digits = static_cast<unsigned>(std::abs(std::frexp(values[i], &exponent)) * 256);
+    const auto digits = static_cast<unsigned>(std::abs(std::frexp(value, &exponent)) * 256);
     unit = std::min(unit, exponent - 8 + std::countr_zero(digits));
-    sum += std::abs(values[i]);
+    sum += std::abs(value);
   }
   return sum == 0 || sum <= std::ldexp(1.0, 24 + unit);
 }
 
+double mean(const HeadRows& rows, std::int64_t first, std::int64_t count, std::int64_t column) {
+  double sum = 0;
+  for (std::int64_t row = first; row < first + count; ++row) sum += rows.value(row)[column];
+  return sum / static_cast<double>(count);
+}
+
 }  // namespace
 
-void attend(std::span<const double> q, std::span<const double> keys, std::span<const double> values, std::int64_t width,
-            const Arithmetic& how, std::int64_t head, Row& out, Row& lse) {
-  const auto columns = static_cast<std::size_t>(width);
-  const std::int64_t first = head * width;
-  if (keys.empty()) {
-    lse.set(head, {-infinity, 0});
-    return;
+void HeadRows::add(std::span<const double> key, std::span<const double> value, bool begins) {
+  const std::int64_t lane = rows_ % kPanel;
+  if (lane == 0) keys_.resize(static_cast<std::size_t>((rows_ + kPanel) * deep_), 0.0);
+  double* const at = keys_.data() + (rows_ - lane) * deep_ + lane;
+  for (std::int64_t d = 0; d < deep_; ++d) at[d * kPanel] = key[static_cast<std::size_t>(d)];
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const double size = std::abs(value[i]);
+    const std::size_t before = totals_.size() - value.size();
+    const double total = begins ? 0 : totals_[before], most = begins ? 0 : mosts_[before];
+    values_.push_back(value[i]);
+    totals_.push_back(total + size);
+    mosts_.push_back(std::max(most, size));
   }
-  std::vector<Score> scores;
-  if (!make_scores(q, keys, how, scores)) {
-    for (std::int64_t i = 0; i < width; ++i) out.give_up(first + i);
+  ++rows_;
+}
+
+// Sums of q's products with keys [begin, end) of a panel, and of the products' magnitudes, into elements of those numbers.
+// Four numbers of a key a turn: each turn stores its sums once.
+void HeadAttention::multiply(std::span<const double> q, const double* panel, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kPanel = HeadRows::kPanel;
+  double* const __restrict sums = sums_, * const __restrict magnitudes = magnitudes_;
+  std::fill(sums + begin, sums + end, 0.0);
+  std::fill(magnitudes + begin, magnitudes + end, 0.0);
+  std::size_t d = 0;
+  for (; d + 4 <= q.size(); d += 4, panel += 4 * kPanel) {
+    const double q0 = q[d], q1 = q[d + 1], q2 = q[d + 2], q3 = q[d + 3];
+    for (std::int64_t j = begin; j < end; ++j) {
+      const double a = q0 * panel[j], b = q1 * panel[kPanel + j];
+      const double c = q2 * panel[2 * kPanel + j], e = q3 * panel[3 * kPanel + j];
+      sums[j] += (a + b) + (c + e);
+      magnitudes[j] += (std::abs(a) + std::abs(b)) + (std::abs(c) + std::abs(e));
+    }
+  }
+  for (; d < q.size(); ++d, panel += kPanel) {
+    for (std::int64_t j = begin; j < end; ++j) {
+      sums[j] += q[d] * panel[j];
+      magnitudes[j] += std::abs(q[d] * panel[j]);
+    }
+  }
+}
+
+// False where some score is no finite number in some order of operations.
+bool HeadAttention::make_scores(std::span<const double> q, std::int64_t first, std::int64_t count) {
+  constexpr std::int64_t kPanel = HeadRows::kPanel;
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size()));
+  const double relative = (how_.sum(static_cast<std::int64_t>(q.size())) + 7 * u) * slack * scale;
+  const double flushed = static_cast<double>(q.size()) * least_normal;
+  scores_.clear();
+  errors_.clear();
+  for (std::int64_t row = first; row < first + count;) {
+    const std::int64_t panel = row / kPanel, begin = row % kPanel;
+    const std::int64_t end = std::min(kPanel, first + count - panel * kPanel);
+    multiply(q, rows_.panel(panel), begin, end);
+    for (std::int64_t j = begin; j < end; ++j) {
+      if (!(magnitudes_[j] < may_overflow)) return false;
+      scores_.push_back(sums_[j] * scale);
+      errors_.push_back(relative * magnitudes_[j] + (magnitudes_[j] == 0 ? 0 : flushed));
+    }
+    row += end - begin;
+  }
+  return true;
+}
+
+std::int64_t HeadAttention::rescalings() const {
+  const auto n = static_cast<std::int64_t>(scores_.size());
+  const std::int64_t one_by_one = std::max(rises(scores_, errors_, 0, 1), rises(scores_, errors_, n - 1, -1));
+  return std::min(n - 1, std::max(one_by_one, (n + 15) / 16 + 4));
+}
+
+// Sums of the values, and of their magnitudes, times the weights. Four keys a turn: each turn stores its sums once.
+void HeadAttention::weigh_values(std::int64_t first) {
+  const auto n = static_cast<std::int64_t>(weights_.size()), width = rows_.width();
+  value_.assign(static_cast<std::size_t>(width), 0);
+  magnitude_.assign(static_cast<std::size_t>(width), 0);
+  double* const __restrict value = value_.data(), * const __restrict magnitude = magnitude_.data();
+  const double* const w = weights_.data();
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const double* const v = rows_.value(first + j);
+    const double w0 = w[j], w1 = w[j + 1], w2 = w[j + 2], w3 = w[j + 3];
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double a = w0 * v[i], b = w1 * v[width + i], c = w2 * v[2 * width + i], d = w3 * v[3 * width + i];
+      value[i] += (a + b) + (c + d);
+      magnitude[i] += (std::abs(a) + std::abs(b)) + (std::abs(c) + std::abs(d));
+    }
+  }
+  for (; j < n; ++j) {
+    const double* const v = rows_.value(first + j);
+    for (std::int64_t i = 0; i < width; ++i) {
+      value[i] += w[j] * v[i];
+      magnitude[i] += std::abs(w[j] * v[i]);
+    }
+  }
+}
+
+// Sums of the values' distances from the output, times the spreads.
+void HeadAttention::spread_values(std::int64_t first) {
+  const auto n = static_cast<std::int64_t>(spreads_.size()), width = rows_.width();
+  distance_.assign(static_cast<std::size_t>(width), 0);
+  double* const __restrict distance = distance_.data();
+  const double *const value = value_.data(), *const s = spreads_.data();
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const double* const v = rows_.value(first + j);
+    const double s0 = s[j], s1 = s[j + 1], s2 = s[j + 2], s3 = s[j + 3];
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double o = value[i];
+      distance[i] += (s0 * std::abs(v[i] - o) + s1 * std::abs(v[width + i] - o)) +
+                     (s2 * std::abs(v[2 * width + i] - o) + s3 * std::abs(v[3 * width + i] - o));
+    }
+  }
+  for (; j < n; ++j) {
+    const double* const v = rows_.value(first + j);
+    for (std::int64_t i = 0; i < width; ++i) distance[i] += s[j] * std::abs(v[i] - value[i]);
+  }
+}
+
+void HeadAttention::attend(std::span<const double> q, std::int64_t first, std::int64_t count, std::int64_t head, Row& out,
+                           Row& lse) {
+  const std::int64_t width = rows_.width();
+  if (count == 0) return lse.set(head, {-infinity, 0});
+  if (!make_scores(q, first, count)) {
+    for (std::int64_t i = 0; i < width; ++i) out.give_up(head * width + i);
     return lse.give_up(head);
   }
 
-  const auto n = static_cast<double>(scores.size());
-  double largest = -infinity, sum = 0;
-  for (const Score& score : scores) largest = std::max(largest, score.value);
-  for (Score& score : scores) sum += score.weight = std::exp(score.value - largest);
-  const bool equal = scores.size() == 1 || std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
-                       return score.value == largest && score.error == 0;
-                     });
-  const auto rescaled = static_cast<double>(equal || how.lanes > 0 ? 0 : rescalings(scores));
-  const double summed = how.sum(static_cast<std::int64_t>(scores.size())) + rescaled * u;
-  double weight_error = 0;  // of S
-  for (Score& score : scores) {
-    score.weight /= sum;
-    const double relative = score.error + (2.25 * (largest - score.value) + 4 + 4 * rescaled) * u;
-    score.weight_error = equal || score.weight == 0 ? 0 : std::expm1(relative);
-    weight_error += score.weight * score.weight_error;
+  const auto n = static_cast<double>(count);
+  const double largest = largest_of(scores_);
+  const bool equal = count == 1 || (std::all_of(scores_.begin(), scores_.end(), [&](double s) { return s == largest; }) &&
+                                    std::all_of(errors_.begin(), errors_.end(), [](double e) { return e == 0; }));
+  const auto rescaled = static_cast<double>(equal || how_.lanes > 0 ? 0 : rescalings());
+  const double summed = how_.sum(count) + rescaled * u;
+  weights_.resize(scores_.size());
+  for (std::size_t j = 0; j < scores_.size(); ++j) weights_[j] = std::exp(scores_[j] - largest);
+  const double sum = sum_of(weights_);
+  for (double& weight : weights_) weight /= sum;
+  spreads_.assign(scores_.size(), 0);
+  if (!equal) {
+    for (std::size_t j = 0; j < scores_.size(); ++j) {
+      spreads_[j] = errors_[j] + (2.25 * (largest - scores_[j]) + 4 + 4 * rescaled) * u;
+    }
+    expm1_of(spreads_);
+    for (std::size_t j = 0; j < scores_.size(); ++j) spreads_[j] = weights_[j] == 0 ? 0 : spreads_[j] * weights_[j];
   }
+  const double weight_error = sum_of(spreads_);  // of S
 
-  for (std::size_t i = 0; i < columns; ++i) {
-    const std::int64_t column = first + static_cast<std::int64_t>(i);
-    double value = 0, magnitude = 0, most = 0, total = 0, plain = 0;
-    for (std::size_t j = 0; j < scores.size(); ++j) {
-      const double v = values[j * columns + i];
-      value += scores[j].weight * v;
-      magnitude += scores[j].weight * std::abs(v);
-      most = std::max(most, std::abs(v));
-      total += std::abs(v);
-      plain += v;
+  weigh_values(first);
+  spread_values(first);
+  const double *const total = rows_.total(first + count - 1), *const most = rows_.most(first + count - 1);
+  for (std::int64_t i = 0; i < width; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (!(total[i] < may_overflow)) {
+      out.give_up(head * width + i);
+    } else if (equal && std::has_single_bit(scores_.size()) && adds_exactly(rows_, first, count, i)) {
+      out.set(head * width + i, {mean(rows_, first, count, i), 0});
+    } else {
+      double error = distance_[at] / std::max(1 - weight_error, 0.5);
+      error += (summed + 5 * u) * magnitude_[at] + summed * std::abs(value_[at]);
+      out.set(head * width + i, {value_[at], error * slack + 4 * n * least_normal * (most[i] + 1)});
     }
-    if (!(total < may_overflow)) {
-      out.give_up(column);
-      continue;
-    }
-    if (equal && std::has_single_bit(scores.size()) && adds_exactly(values, i, columns)) {
-      out.set(column, {plain / n, 0});
-      continue;
-    }
-    double error = 0;
-    for (std::size_t j = 0; j < scores.size(); ++j) {
-      error += scores[j].weight * scores[j].weight_error * std::abs(values[j * columns + i] - value);
-    }
-    error /= std::max(1 - weight_error, 0.5);
-    error += (summed + 5 * u) * magnitude + summed * std::abs(value);
-    out.set(column, {value, error * slack + 4 * n * least_normal * (most + 1)});
   }
   const double ln_sum = std::log(sum), merged = largest + ln_sum;
-  const double error = (equal ? scores[0].error : weight_error) + summed + 8.1 * u * std::max(1.0, ln_sum) +
+  const double error = (equal ? errors_[0] : weight_error) + summed + 8.1 * u * std::max(1.0, ln_sum) +
                        4 * u * (std::abs(largest) + std::abs(merged));
   lse.set(head, {merged, error * slack + n * least_normal});
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,19 @@ struct Way {
 };
 
 constexpr int kWays = 80;
+
+// The only head's attention, given as rows that lie one after the other.
+void attend(std::span<const double> q, std::span<const double> keys, std::span<const double> values, std::size_t width,
+            const Arithmetic& how, Row& out, Row& lse) {
+  HeadRows rows(static_cast<std::int64_t>(q.size()), static_cast<std::int64_t>(width));
+  const std::size_t count = keys.size() / q.size();
+  for (std::size_t j = 0; j < count; ++j) {
+    rows.add(keys.subspan(j * q.size(), q.size()), values.subspan(j * width, width), j == 0);
+  }
+  out.reset(static_cast<std::int64_t>(width));
+  lse.reset(1);
+  HeadAttention(rows, how).attend(q, 0, static_cast<std::int64_t>(count), 0, out, lse);
+}
 
 // With a known order: 32 running sums and a tree for each sum, under one maximum.
 Result in_lanes(const Attended& given) {
@@ -233,9 +247,7 @@ TEST(AttentionReference, SumsOneAfterTheOtherAreDeeperThanInLanes) {
   values[0] = 1;
   const auto fraction = [&](float got, int lanes) {
     Row out, lse;
-    out.reset(1);
-    lse.reset(1);
-    attend(q, keys, values, 1, {lanes, false}, 0, out, lse);
+    attend(q, keys, values, 1, {lanes, false}, out, lse);
     return std::abs(static_cast<double>(got) - out.value[0]) / out.error[0];
   };
   const float one_by_one = Attention(Way{}).run(given).out[0], parted = in_lanes(given).out[0];
@@ -311,22 +323,105 @@ TEST(AttentionReference, ExactWhereEveryKernelIs) {
 TEST(AttentionReference, BoundIsThatOfItsDerivation) {
   // Two keys with the scores 1/2 and 0, values 1 and -1.
   Row out, lse;
-  out.reset(1);
-  lse.reset(1);
   const std::vector<double> q{0.5}, keys{1, 0}, values{1, -1};
-  attend(q, keys, values, 1, {}, 0, out, lse);
+  attend(q, keys, values, 1, {}, out, lse);
   const double w = 1 / (1 + std::exp(-0.5)), o = 2 * w - 1;
   const double eps0 = 3.5 + 4 + 4, eps1 = 2.25 * 0.5 + 4 + 4;  // K is 1
   EXPECT_NEAR(out.value[0], o, 1e-15);
   EXPECT_NEAR(out.error[0] / u, w * eps0 * (1 - o) + (1 - w) * eps1 * (1 + o) + 7 + 2 * o, 0.01);
 }
 
+std::vector<double> numbers(std::size_t count, unsigned seed, double sigma) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal(0, sigma);
+  std::vector<double> all(count);
+  for (double& number : all) number = normal(generator);
+  return all;
+}
+
+TEST(AttentionReference, BoundOfManyKeysIsTheDerivationWrittenOut) {
+  // Widths and counts that leave a rest in every loop. With keys in the order of their scores the maximum rises each time.
+  constexpr std::size_t deep = 7, width = 5;
+  for (const std::size_t n : {std::size_t{3}, std::size_t{33}, std::size_t{131}}) {
+    for (const double sigma : {0.5, 600.0, 60000.0}) {  // some weights are 0 with 600, and with 60000 eps is over 2^-7
+      for (const int lanes : {0, 32}) {
+        std::vector<double> q(deep, 0), keys = numbers(n * deep, 1, sigma);
+        const std::vector<double> values = numbers(n * width, 2, 1);
+        q[0] = 1.5;
+        std::vector<double> scores(n), errors(n);
+        for (std::size_t j = 0; j < n; ++j) scores[j] = keys[j * deep];
+        std::sort(scores.begin(), scores.end());
+        const double rises = lanes > 0 ? 0 : static_cast<double>(n - 1);
+        // In 32 lanes 7 numbers meet at most 5 additions, n keys ceil(n / 32) + 4.
+        const auto sum = [&](std::size_t terms) {
+          const std::size_t depth = lanes > 0 ? std::min(terms - 1, (terms + 31) / 32 + 4) : terms - 1;
+          return static_cast<double>(depth) * u;
+        };
+        for (std::size_t j = 0; j < n; ++j) {
+          keys[j * deep] = scores[j];
+          scores[j] *= 1.5 / std::sqrt(7.0);
+          errors[j] = (sum(deep) + 7 * u) * slack * std::abs(scores[j]);
+        }
+        double total = 0, weight_error = 0;
+        for (const double score : scores) total += std::exp(score - scores.back());
+        std::vector<double> weights, spreads;
+        for (std::size_t j = 0; j < n; ++j) {
+          const double below = scores.back() - scores[j];
+          weights.push_back(std::exp(-below) / total);
+          spreads.push_back(weights[j] == 0 ? 0 : weights[j] * std::expm1(errors[j] + (2.25 * below + 4 + 4 * rises) * u));
+          weight_error += spreads[j];
+        }
+        Row out, lse;
+        attend(q, keys, values, width, {lanes, false}, out, lse);
+        for (std::size_t i = 0; i < width; ++i) {
+          double value = 0, magnitude = 0, error = 0;
+          for (std::size_t j = 0; j < n; ++j) {
+            value += weights[j] * values[j * width + i];
+            magnitude += weights[j] * std::abs(values[j * width + i]);
+          }
+          for (std::size_t j = 0; j < n; ++j) error += spreads[j] * std::abs(values[j * width + i] - value);
+          error = error / std::max(1 - weight_error, 0.5) + (sum(n) + (rises + 5) * u) * magnitude +
+                  (sum(n) + rises * u) * std::abs(value);
+          EXPECT_NEAR(out.value[i], value, 1e-13);
+          EXPECT_NEAR(out.error[i], error * slack, error * 1e-6) << n << ' ' << sigma << ' ' << lanes;
+        }
+        const double merged = scores.back() + std::log(total);
+        const double lse_error = weight_error + sum(n) + rises * u + 8.1 * u * std::max(1.0, std::log(total)) +
+                                 4 * u * (std::abs(scores.back()) + std::abs(merged));
+        EXPECT_NEAR(lse.value[0], merged, 1e-13 * std::max(1.0, std::abs(merged)));
+        EXPECT_NEAR(lse.error[0], lse_error * slack, lse_error * 1e-6) << n << ' ' << sigma << ' ' << lanes;
+      }
+    }
+  }
+}
+
+TEST(AttentionReference, RowsOfOtherRequestsDoNotMatter) {
+  constexpr std::size_t deep = 6, width = 3;
+  const std::vector<double> q = numbers(deep, 3, 1), keys = numbers(100 * deep, 4, 1), values = numbers(100 * width, 5, 1);
+  Row alone, alone_lse, out, lse;
+  attend(q, keys, values, width, {}, alone, alone_lse);
+  for (const std::int64_t before : {1, 37, 64}) {
+    HeadRows rows(deep, width);
+    const std::vector<double> none(deep, nan);
+    for (std::int64_t j = 0; j < before; ++j) rows.add(none, std::span(none).first(width), j == 0);
+    for (std::size_t j = 0; j < 100; ++j) {
+      rows.add(std::span(keys).subspan(j * deep, deep), std::span(values).subspan(j * width, width), j == 0);
+    }
+    rows.add(none, std::span(none).first(width), false);
+    out.reset(width);
+    lse.reset(1);
+    HeadAttention(rows, {}).attend(q, before, 100, 0, out, lse);
+    EXPECT_EQ(out.value, alone.value);
+    EXPECT_EQ(out.error, alone.error);
+    EXPECT_EQ(lse.value, alone_lse.value);
+    EXPECT_EQ(lse.error, alone_lse.error);
+  }
+}
+
 TEST(AttentionReference, GivesUpWhereNumbersEnd) {
   Row out, lse;
   const auto run = [&](const std::vector<double>& keys, const std::vector<double>& values) {
-    out.reset(2);
-    lse.reset(1);
-    attend(std::vector<double>{1}, keys, values, 2, {}, 0, out, lse);
+    attend(std::vector<double>{1}, keys, values, 2, {}, out, lse);
   };
   run({1, nan}, {1, 2, 3, 4});
   EXPECT_EQ(out.error, (std::vector<double>{infinity, infinity}));

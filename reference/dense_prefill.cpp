@@ -1,4 +1,5 @@
 // What is admissible of dense_prefill: each query's attention over the rows that are its own request's.
+#include <optional>
 #include <vector>
 
 #include "harness/core/parallel.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 // Rows of keys of one query.
 struct Keys {
-  std::size_t first = 0, count = 0;
+  std::int64_t first = 0, count = 0;
 };
 
 // By token of the launch, padding left out.
@@ -29,31 +30,33 @@ std::vector<Keys> keys_of_tokens(const Plan& plan, const Inputs& inputs, std::in
         first = offsets.integer(request);
         end = offsets.integer(request + 1);
       }
-      all.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)});
+      all.push_back({first, end - first});
     }
   }
   return all;
 }
 
 // The keys and values of one head, a row a row of kv_c.
-struct Head {
-  std::vector<double> keys, values;
-};
-
-Head head_of(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::int64_t head, bool causal) {
+HeadRows rows_of(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::int64_t head, bool causal) {
   const std::int64_t nope = plan.value.integer("qk_nope_head_dim"), rope = plan.value.integer("qk_rope_head_dim");
   const std::int64_t width = plan.value.integer("v_head_dim"), lora = plan.value.integer("kv_lora_rank");
   const Reader kv_c(plan, inputs, causal ? "kv_c" : "context_kv_c", rank);
-  Head out;
-  std::vector<double> row, k_pe;
-  for (std::int64_t j = 0; j < kv_c.rows(); ++j) {
+  const Reader starts(plan, inputs, causal ? "query_start_loc" : "context_offsets", rank);
+  std::optional<Reader> k_pe;
+  if (rope > 0) k_pe.emplace(plan, inputs, causal ? "k_pe" : "context_k_pe", rank);
+  HeadRows out(nope + rope, width);
+  std::vector<double> row, roped, key, value;
+  for (std::int64_t j = 0, request = 0; j < kv_c.rows(); ++j) {
     kv_c.read_row(j, row);
-    if (rope > 0) Reader(plan, inputs, causal ? "k_pe" : "context_k_pe", rank).read_row(j, k_pe);
-    for (std::int64_t d = 0; d < nope; ++d) out.keys.push_back(row[static_cast<std::size_t>((head * nope + d) % lora)]);
-    out.keys.insert(out.keys.end(), k_pe.begin(), k_pe.end());
-    for (std::int64_t d = 0; d < width; ++d) {
-      out.values.push_back(row[static_cast<std::size_t>((lora / 2 + head * width + d) % lora)]);
-    }
+    if (k_pe) k_pe->read_row(j, roped);
+    key.clear();
+    value.clear();
+    for (std::int64_t d = 0; d < nope; ++d) key.push_back(row[static_cast<std::size_t>((head * nope + d) % lora)]);
+    key.insert(key.end(), roped.begin(), roped.end());
+    for (std::int64_t d = 0; d < width; ++d)
+      value.push_back(row[static_cast<std::size_t>((lora / 2 + head * width + d) % lora)]);
+    while (request < starts.rows() && starts.integer(request) < j) ++request;
+    out.add(key, value, request < starts.rows() && starts.integer(request) == j);
   }
   return out;
 }
@@ -68,8 +71,9 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
   const Reader queries(plan, inputs, "q", rank);
   std::vector<Row> outs(keys.size()), lses(keys.size());
   for (std::int64_t head = 0; head < heads; ++head) {
-    const Head rows = head_of(plan, inputs, rank, rank * heads + head, causal);
+    const HeadRows rows = rows_of(plan, inputs, rank, rank * heads + head, causal);
     parallel_parts(static_cast<std::int64_t>(keys.size()), options.threads, 4, [&](std::int64_t begin, std::int64_t end) {
+      HeadAttention attention(rows, {options.lanes, false});
       std::vector<double> query;
       for (std::int64_t token = begin; token < end; ++token) {
         const auto at = static_cast<std::size_t>(token);
@@ -79,11 +83,8 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
         }
         queries.read_row(token, query);
         const auto [first, count] = keys[at];
-        const auto wide = static_cast<std::size_t>(width);
-        attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep),
-               std::span(rows.keys).subspan(first * deep, count * deep),
-               std::span(rows.values).subspan(first * wide, count * wide), width, {options.lanes, false}, head, outs[at],
-               lses[at]);
+        attention.attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep), first, count, head, outs[at],
+                         lses[at]);
       }
     });
   }
