@@ -246,12 +246,19 @@ std::vector<std::string> op_names(const Ops& ops) {
 }
 
 // What a case comes to on each fault; reasons and buffers by their names, so that a slip in one is no expectation.
-void check_expect(const Op& op, const Reader& reader) {
+void check_expect(const Ops& ops, const Op& op, const Reader& reader) {
   std::vector<std::string> reasons, buffers;
   for (int reason = 0; reason <= static_cast<int>(Reason::nothing_compared); ++reason) {
     reasons.emplace_back(name_of(static_cast<Reason>(reason)));
   }
-  for (const TensorSpec& tensor : op.tensors) buffers.push_back(tensor.name);
+  const auto add = [&](const Op& one) {
+    for (const TensorSpec& tensor : one.tensors) {
+      if (std::find(buffers.begin(), buffers.end(), tensor.name) == buffers.end()) buffers.push_back(tensor.name);
+    }
+  };
+  add(op);
+  for (const std::string& part : op.pipeline)
+    if (const auto found = ops.find(part); found != ops.end()) add(found->second);
   for (const auto& [fault, expectation] : reader.members()) {
     expectation.object({"status", "reasons", "buffers"});
     expectation.at("status").one_of({"pass", "fail", "crash", "hang", "skipped"});
@@ -375,7 +382,7 @@ CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::strin
   if (const auto field = reader.find("source")) file.source = field->string();
   file.value = case_from_json(ops, reader.at("case").value(), path, "/case");
   if (const auto field = reader.find("expect")) {
-    check_expect(ops.at(file.value.op), *field);
+    check_expect(ops, ops.at(file.value.op), *field);
     file.expect = field->value();
   }
   return file;

@@ -28,9 +28,14 @@ struct Observed {
   Bytes probe;
 
   const Bytes& probed() const { return probe.empty() ? b : probe; }
+  bool same() const { return probe.empty() && a == b; }
 };
 
-Observed same(Bytes bytes) { return {bytes, bytes, {}}; }
+Observed same(const Bytes& bytes) { return {bytes, bytes, {}}; }
+
+bool all_same(const std::vector<Observed>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const Observed& tensor) { return tensor.same(); });
+}
 
 // Turns an element of a probe into another one.
 void turn(Bytes& probe, std::size_t first, std::size_t count) {
@@ -43,9 +48,10 @@ struct Cache {
   std::vector<bool> stray;  // empty: none
 };
 
-// Makes a tensor of others, on each side by itself.
+// Makes a tensor of others, on each side by itself; once, where the others are the same on all of them.
 template <class Make>
-Observed on_both(Make make) {
+Observed on_both(bool alike, Make make) {
+  if (alike) return same(make([](const Observed& from) -> const Bytes& { return from.a; }));
   Observed made{make([](const Observed& from) -> const Bytes& { return from.a; }),
                 make([](const Observed& from) -> const Bytes& { return from.b; }),
                 make([](const Observed& from) -> const Bytes& { return from.probed(); })};
@@ -352,7 +358,7 @@ class Generation {
     std::int64_t index = 0;
     for (const auto& [name, group] : part.geometry.caches) {
       const Observed& all = done.out("slot_mapping");
-      Observed mine = on_both([&](auto side) { return columns_of(side(all), index, 1, row, 0, row); });
+      Observed mine = on_both(all.same(), [&](auto side) { return columns_of(side(all), index, 1, row, 0, row); });
       for (const Bytes* side : {&mine.a, &mine.b}) check_slots(*side, name, rank);
       slots[name == "mla" ? "slot_mapping" : "index_slot_mapping"] = std::move(mine);
       ++index;
@@ -401,8 +407,10 @@ class Generation {
 
   // A rank's queries of heads [first, first + heads), from the rows of `norm`.
   Observed queries(const Launched& norm, std::int64_t first, std::int64_t heads) const {
-    return on_both(
-        [&](auto side) { return miniature::queries(plan_, inputs_, side(norm.out("q_c_out")), positions_, first, heads); });
+    const Observed& rows = norm.out("q_c_out");
+    return on_both(rows.same(), [&](auto side) {
+      return miniature::queries(plan_, inputs_, side(rows), positions_, first, heads, options_.threads);
+    });
   }
 
   Case attention(const std::vector<Slice>& slices, bool causal) const {
@@ -488,7 +496,9 @@ class Generation {
       part.geometry.chunk = chunk;
       part.params["width"] = value_.integer("kv_lora_rank") + value_.integer("qk_rope_head_dim");
       const std::int64_t group = rank / world_ * world_;
-      const Observed pieces = on_both([&](auto side) {
+      const auto own = gathered.begin() + group;
+      const bool alike = std::all_of(own, own + world_, [](const Launched& peer) { return peer.out("workspace").same(); });
+      const Observed pieces = on_both(alike, [&](auto side) {
         Bytes all;
         for (std::int64_t peer = group; peer < group + world_; ++peer)
           append(all, side(gathered[static_cast<std::size_t>(peer)].out("workspace")));
@@ -517,8 +527,9 @@ class Generation {
   // Rows of kv_c | k_pe, taken apart.
   Keys split(const Observed& rows) const {
     const std::int64_t lora = value_.integer("kv_lora_rank") * 2, rope = value_.integer("qk_rope_head_dim") * 2;
+    const bool alike = rows.same();
     const auto part = [&](std::int64_t from, std::int64_t count) {
-      return on_both([&](auto side) {
+      return on_both(alike, [&](auto side) {
         const Bytes& all = side(rows);
         return columns_of(all, 0, static_cast<std::int64_t>(all.size()) / (lora + rope), lora + rope, from, count);
       });
@@ -550,11 +561,11 @@ class Generation {
         const std::int64_t valid = chunk.valid_rows(i, rank);
         part.geometry.batch[i] = {valid, 1};
         const Observed& workspace = gathered.out("workspace");
-        pieces.push_back(
-            on_both([&](auto side) { return columns_of(side(workspace), first, valid, row_bytes, 0, row_bytes); }));
+        pieces.push_back(on_both(
+            workspace.same(), [&](auto side) { return columns_of(side(workspace), first, valid, row_bytes, 0, row_bytes); }));
         first += chunk.requests[i].padded;
       }
-      const Observed rows = on_both([&](auto side) {
+      const Observed rows = on_both(all_same(pieces), [&](auto side) {
         Bytes all;
         for (const Observed& piece : pieces) append(all, side(piece));
         return all;
@@ -591,7 +602,7 @@ class Generation {
     std::vector<Observed> own;
     for (std::int64_t peer = group * world_; peer < (group + 1) * world_; ++peer)
       own.push_back(queries(norms[static_cast<std::size_t>(peer)], peer * heads_, heads_));
-    return on_both([&](auto side) {
+    return on_both(all_same(own), [&](auto side) {
       Bytes all;
       for (std::int64_t token = 0; token < tokens; ++token) {
         for (const Observed& one : own) {
@@ -610,7 +621,7 @@ class Generation {
     part.params["heads"] = heads_;
     const std::int64_t group = rank / world_ * world_, head = (rank - group) * heads_;
     const auto own = [&](const char* name, std::int64_t width) {
-      return on_both([&](auto side) {
+      return on_both(false, [&](auto side) {
         Bytes all;
         for (std::int64_t peer = group; peer < group + world_; ++peer) {
           append(all, columns_of(side(parts[static_cast<std::size_t>(peer)].out(name)), 0, tokens, heads_ * world_ * width * 4,

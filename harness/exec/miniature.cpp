@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "harness/core/bf16.hpp"
+#include "harness/core/parallel.hpp"
 
 namespace dcpcheck::miniature {
 namespace {
@@ -36,7 +37,7 @@ Bytes embed(const Plan& plan, const Inputs& inputs, std::string_view name, std::
 }
 
 Bytes queries(const Plan& plan, const Inputs& inputs, std::span<const std::byte> q_c_out,
-              std::span<const std::int64_t> positions, std::int64_t first_head, std::int64_t heads) {
+              std::span<const std::int64_t> positions, std::int64_t first_head, std::int64_t heads, int threads) {
   const Case& value = plan.value;
   const std::int64_t lora = value.integer("q_lora_rank"), nope = value.integer("qk_nope_head_dim");
   const std::int64_t rope = value.integer("qk_rope_head_dim"), half = rope / 2;
@@ -49,23 +50,29 @@ Bytes queries(const Plan& plan, const Inputs& inputs, std::span<const std::byte>
   };
   const auto tokens = static_cast<std::int64_t>(positions.size());
   std::vector<float> out(static_cast<std::size_t>(tokens * heads * (nope + rope)));
-  for (std::int64_t token = 0; token < tokens; ++token) {
-    const std::byte* const row = q_c_out.data() + token * lora * 2;
-    for (std::int64_t h = 0; h < heads; ++h) {
-      float* const q = out.data() + (token * heads + h) * (nope + rope);
-      const std::int64_t start = 97 * (first_head + h);
-      for (std::int64_t d = 0; d < nope; ++d) q[d] = bf16_at(row, (start + d) % lora);
-      const auto part = [&](std::int64_t d) { return bf16_at(row, (lora / 2 + start + d) % lora); };
-      for (std::int64_t i = 0; i < half; ++i) {
-        const std::int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
-        const float cosine = turn(positions[static_cast<std::size_t>(token)], i);
-        const float sine = turn(positions[static_cast<std::size_t>(token)], half + i);
-        const float x = part(first), y = part(second);
-        q[nope + first] = x * cosine - y * sine;
-        q[nope + second] = y * cosine + x * sine;
+  parallel_parts(tokens, threads, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t token = begin; token < end; ++token) {
+      const std::byte* const row = q_c_out.data() + token * lora * 2;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        float* const q = out.data() + (token * heads + h) * (nope + rope);
+        const std::int64_t start = 97 * (first_head + h);
+        std::int64_t from = start % lora;
+        for (std::int64_t d = 0; d < nope; ++d) {
+          q[d] = bf16_at(row, from);
+          if (++from == lora) from = 0;
+        }
+        const auto part = [&](std::int64_t d) { return bf16_at(row, (lora / 2 + start + d) % lora); };
+        for (std::int64_t i = 0; i < half; ++i) {
+          const std::int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
+          const float cosine = turn(positions[static_cast<std::size_t>(token)], i);
+          const float sine = turn(positions[static_cast<std::size_t>(token)], half + i);
+          const float x = part(first), y = part(second);
+          q[nope + first] = x * cosine - y * sine;
+          q[nope + second] = y * cosine + x * sine;
+        }
       }
     }
-  }
+  });
   Bytes bytes(out.size() * sizeof(float));
   if (!out.empty()) std::memcpy(bytes.data(), out.data(), bytes.size());
   return bytes;

@@ -21,7 +21,7 @@ Bytes embed(const Plan& plan, const Inputs& inputs, std::string_view name, std::
 // q_c_out (bf16, dense). Of global head h, element d of the part without position is q_c_out[(97 h + d) % q_lora_rank]; the
 // rotary part is from (q_lora_rank / 2 + 97 h) on, turned by RoPE at the token's position, which follows k_pe's style.
 Bytes queries(const Plan& plan, const Inputs& inputs, std::span<const std::byte> q_c_out,
-              std::span<const std::int64_t> positions, std::int64_t first_head, std::int64_t heads);
+              std::span<const std::int64_t> positions, std::int64_t first_head, std::int64_t heads, int threads = 1);
 
 // The logit of every token id for one row of all heads' outputs: sums in index order over the table `logits`.
 std::vector<float> logits(const Plan& plan, const Inputs& inputs, std::span<const float> outputs);
