@@ -6,6 +6,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/adapters/builtin.hpp"
@@ -50,6 +51,14 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     context.references.emplace(name, builtin.reference);
   }
   context.kernels = builtin_kernels();
+  // A pipeline as it should be: the fixed kernels of its ops.
+  for (const auto& [name, op] : context.ops) {
+    if (op.pipeline.empty()) continue;
+    Kernel whole;
+    whole.name = "builtin:" + name;
+    whole.op = name;
+    context.kernels.push_back(std::move(whole));
+  }
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };
   context.interrupted = &interrupted;

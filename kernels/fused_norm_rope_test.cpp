@@ -617,7 +617,7 @@ TEST(FusedNormRope, TilesOfZerosNaNsAndInfinities) {
 
     // A NaN weight spoils one element; the tile's scale comes from the others.
     trial = Trial(shape);
-    const float scale = read<float>(trial.run().mla, at + 512);
+    const auto scale = read<float>(trial.run().mla, at + 512);
     double amax = 0;
     const std::vector<double> row = trial.kv_row(0);
     for (int i = 0; i < 128; ++i) amax = std::max(amax, std::abs(row[i]));

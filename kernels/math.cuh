@@ -130,14 +130,14 @@ class Quantise {
 
   DCPCHECK_HD std::uint8_t operator()(float value) const {
     // Signed, as baseline x86-64 compares no unsigned lanes; no value here has the top bit.
-    const std::int32_t magnitude = static_cast<std::int32_t>(dcpcheck::float_bits(value) & 0x7FFFFFFFU);
-    const std::int32_t sign = static_cast<std::int32_t>(dcpcheck::float_bits(value) >> 24 & 0x80U);
+    const auto magnitude = static_cast<std::int32_t>(dcpcheck::float_bits(value) & 0x7FFFFFFFU);
+    const auto sign = static_cast<std::int32_t>(dcpcheck::float_bits(value) >> 24 & 0x80U);
     // 2^-6 and more: change the bias, then round 20 mantissa bits away, ties to even.
     const std::int32_t rebiased = magnitude - (120 << 23);
     const std::int32_t normal = (rebiased + 0x7FFFF + (rebiased >> 20 & 1)) >> 20;
     // Less: a multiple of 2^-9, which is the last place of 2^14, so an addition rounds to it.
     constexpr float kTwo14 = 16384.0F;
-    const std::int32_t subnormal = static_cast<std::int32_t>(
+    const auto subnormal = static_cast<std::int32_t>(
         dcpcheck::float_bits(dcpcheck::float_of_bits(static_cast<std::uint32_t>(magnitude)) + kTwo14) -
         dcpcheck::float_bits(kTwo14));
     std::int32_t code = select(magnitude < 121 << 23, subnormal, normal);

@@ -97,13 +97,13 @@ class Attention {
     }
     const Floats scores = scores_of(given);
     const std::size_t tile = way_.tile == 0 ? scores.size() : way_.tile;
-    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+    float maximum = -std::numeric_limits<float>::infinity(), sum = 0;
     Floats out(given.values.front().size(), 0);
     for (std::size_t begin = 0; begin < scores.size(); begin += tile) {
       const std::size_t end = std::min(begin + tile, scores.size());
-      const float next = std::max(largest, *std::max_element(scores.begin() + static_cast<std::ptrdiff_t>(begin),
+      const float next = std::max(maximum, *std::max_element(scores.begin() + static_cast<std::ptrdiff_t>(begin),
                                                              scores.begin() + static_cast<std::ptrdiff_t>(end)));
-      const float before = begin == 0 ? 0 : power(largest, next);
+      const float before = begin == 0 ? 0 : power(maximum, next);
       sum *= before;
       for (float& value : out) value *= before;
       Floats powers;
@@ -113,11 +113,11 @@ class Attention {
         const float weight = way_.divided_first ? powers[j - begin] * (1 / sum) : powers[j - begin];
         for (std::size_t i = 0; i < out.size(); ++i) out[i] = times_plus(weight, given.values[j][i], out[i]);
       }
-      largest = next;
+      maximum = next;
     }
     for (float& value : out) value = way_.divided_first ? value : value / sum;
     // With base 2 the scores are kept times log2 e.
-    result.lse = way_.base_2 ? (largest + std::log2(sum)) * 0.693147182F : largest + std::log(sum);
+    result.lse = way_.base_2 ? (maximum + std::log2(sum)) * 0.693147182F : maximum + std::log(sum);
     result.out = out;
     return result;
   }

@@ -1,5 +1,6 @@
 // What gather_cache must give: the context's positions dealt out one after the other, and the records of those that
 // this rank got, in that order.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -38,10 +39,8 @@ class Records {
 
   // Whether a record is copied as it is: all of it bf16.
   bool copied() const {
-    for (const FieldPlan& field : cache_.fields) {
-      if (field.dtype != DType::bf16) return false;
-    }
-    return true;
+    return std::all_of(cache_.fields.begin(), cache_.fields.end(),
+                       [](const FieldPlan& field) { return field.dtype == DType::bf16; });
   }
 
   // The bf16 codes of the record in `slot`.

@@ -68,7 +68,7 @@ inline float sum_of(const Floats& x, int how) {
       for (const float v : x) total += v;
       return total;
     case 1:
-      for (auto v = x.rbegin(); v != x.rend(); ++v) total += *v;
+      for (std::size_t i = x.size(); i-- > 0;) total += x[i];
       return total;
     case 2:  // evens, then odds
       for (std::size_t i = 0; i < x.size(); i += 2) total += x[i];

@@ -140,8 +140,8 @@ TEST(BuiltinComputeSlotMapping, GivesTheSlotsOfTheCase) {
 TEST(BuiltinComputeSlotMapping, AsManyGroupsAsACaseMayHave) {
   std::string caches;
   for (int i = 0; i < 16; ++i) {
-    caches +=
-        std::string(i > 0 ? ", \"g" : "\"g") + std::to_string(10 + i) + "\": {\"block_size\": " + std::to_string(4 + i) + "}";
+    caches += std::string(i > 0 ? R"(, "g)" : R"("g)") + std::to_string(10 + i) + R"(": {"block_size": )" +
+              std::to_string(4 + i) + "}";
   }
   const Planned planned(R"({"op": "compute_slot_mapping", "geometry": {"batch": [{"cached": 3, "uncached": 50}], "caches": {)" +
                         caches + "}}}");

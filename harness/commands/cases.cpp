@@ -8,6 +8,7 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/plan.hpp"
+#include "harness/exec/generate.hpp"
 #include "harness/report/text.hpp"
 
 namespace dcpcheck {
@@ -75,7 +76,9 @@ NamedCase load(const Context& context, const Source& source, const CaseRules& ru
     throw InputError(source.reference + ": there is no op '" + text::printable(loaded.file.value.op) + "'");
   loaded.op = &op->second;
   loaded.id = case_id(*loaded.op, loaded.file.value);
-  make_plan(*loaded.op, loaded.file.value, rules.memory, source.reference);  // for what it refuses
+  // For what they refuse.
+  make_plan(*loaded.op, loaded.file.value, rules.memory, source.reference);
+  if (!loaded.op->pipeline.empty()) check_generate(context.ops, *loaded.op, loaded.file.value, rules.memory, source.reference);
   return loaded;
 }
 
@@ -126,9 +129,10 @@ std::vector<NamedCase> load_embedded(const Context& context, const CaseRules& ru
   return load_all(context, sources, rules, {});
 }
 
-Expectation expectation_of(const CaseFile& file, const std::string& fault) {
+Expectation expectation_of(const CaseFile& file, const Kernel& kernel) {
   Expectation expected;
-  const json::Value* entry = file.expect.find(fault.empty() ? "fixed" : fault);
+  const json::Value* entry = file.expect.find(kernel.fault.empty() ? "fixed" : kernel.op + "@" + kernel.fault);
+  if (entry == nullptr && !kernel.fault.empty()) entry = file.expect.find(kernel.fault);
   const json::Value* status = entry == nullptr ? nullptr : entry->find("status");
   const auto* name = status == nullptr ? nullptr : status->get<std::string>();
   if (name == nullptr) return expected;

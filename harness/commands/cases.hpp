@@ -32,8 +32,9 @@ std::vector<NamedCase> load_cases(const Context& context, const std::vector<std:
 // The same for the embedded corpus.
 std::vector<NamedCase> load_embedded(const Context& context, const CaseRules& rules);
 
-// What the case's file expects of `fault` ("": the fixed kernel, "fixed" in the file): a pass where it says nothing.
-Expectation expectation_of(const CaseFile& file, const std::string& fault);
+// What the case's file expects of `kernel`: under its fault's name or "<op>@<fault>", the fixed one under "fixed"; a pass
+// where it says nothing.
+Expectation expectation_of(const CaseFile& file, const Kernel& kernel);
 
 // The faults that the file's `expect` names, in its order; "fixed" is none.
 std::vector<std::string> expected_faults(const CaseFile& file);

@@ -16,4 +16,9 @@ std::vector<std::string> k_rows_buffers();
 // them. Under DCP4 each rank's must be those of DCP1, unless the DCP4 case's file expects the kernel to break one.
 std::vector<Relation> k_rows_relations(const std::vector<Consumed>& runs, const std::string& backend);
 
+// "tokens": what the run of a scenario puts out under DCP1 and under DCP4, on the same kernel and backend, in run A. They
+// must be the same, unless the DCP4 result is expected to fail in "tokens"; and they may differ from a step on whose
+// choice was narrower, in either run, than what right kernels may differ by (Relation::inconclusive_at).
+std::vector<Relation> token_relations(const std::vector<Result>& results);
+
 }  // namespace dcpcheck

@@ -27,19 +27,24 @@ constexpr std::string_view kBuiltin = "builtin:";
 std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, const std::vector<std::string>& specs) {
   std::vector<const Kernel*> selected;
   for (const std::string& spec : specs) {
-    const std::string bare = spec.starts_with(kBuiltin) ? spec.substr(kBuiltin.size()) : spec;
+    // "op=SPEC": a kernel of that op.
+    const std::size_t equals = spec.find('=');
+    const std::string wanted = equals == std::string::npos ? "" : spec.substr(0, equals);
+    const std::string named = equals == std::string::npos ? spec : spec.substr(equals + 1);
+    const std::string bare = named.starts_with(kBuiltin) ? named.substr(kBuiltin.size()) : named;
     const std::size_t at = std::min(bare.find('@'), bare.size());
     const std::string op = bare.substr(0, at);
     const std::string fault = at < bare.size() ? bare.substr(at + 1) : "";
-    const bool any_op = op.empty() && !fault.empty() && bare == spec;
+    const bool any_op = op.empty() && !fault.empty() && bare == named;
     const std::size_t before = selected.size();
     bool known = false;
     for (const Kernel& kernel : kernels) {
       if (kernel.fault != fault || (!any_op && kernel.op != op) || (at + 1 == bare.size())) continue;
+      if (equals != std::string::npos && kernel.op != wanted) continue;
       known = true;
       if (std::find(selected.begin(), selected.end(), &kernel) == selected.end()) selected.push_back(&kernel);
     }
-    if (selected.size() == before && !known) no_such_kernel(kernels, spec, bare);
+    if (selected.size() == before && !known) no_such_kernel(kernels, spec, wanted.empty() || at > 0 ? bare : wanted + bare);
   }
   return selected;
 }
@@ -50,24 +55,34 @@ const Kernel* fixed_kernel(const std::vector<Kernel>& kernels, const std::string
   return found == kernels.end() ? nullptr : &*found;
 }
 
-std::vector<const Kernel*> expected_kernels(const std::vector<Kernel>& kernels, const std::vector<NamedCase>& cases) {
+bool runs_on(const Op& op, const Kernel& kernel) {
+  return kernel.op == op.name || std::find(op.pipeline.begin(), op.pipeline.end(), kernel.op) != op.pipeline.end();
+}
+
+std::map<std::string, std::vector<const Kernel*>> expected_kernels(const std::vector<Kernel>& kernels,
+                                                                   const std::vector<NamedCase>& cases) {
   std::map<std::string, std::vector<const Kernel*>> by_op;
   for (const NamedCase& one : cases) {
     const std::string& op = one.op->name;
     std::vector<const Kernel*>& selected = by_op[op];
     if (const Kernel* fixed = fixed_kernel(kernels, op); fixed != nullptr && selected.empty()) selected.push_back(fixed);
-    for (const std::string& fault : expected_faults(one.file)) {
-      const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                      [&](const Kernel& kernel) { return kernel.op == op && kernel.fault == fault; });
+    for (const std::string& named : expected_faults(one.file)) {
+      const auto is_it = [&](const Kernel& kernel) {
+        return runs_on(*one.op, kernel) && !kernel.fault.empty() &&
+               (kernel.fault == named || kernel.op + "@" + kernel.fault == named);
+      };
+      const auto found = std::find_if(kernels.begin(), kernels.end(), is_it);
       if (found == kernels.end())
-        throw InputError(one.reference + ": /expect names the fault '" + text::printable(fault) + "', which no kernel of " +
+        throw InputError(one.reference + ": /expect names the fault '" + text::printable(named) + "', which no kernel of " +
                          op + " has");
+      if (std::count_if(kernels.begin(), kernels.end(), is_it) > 1)
+        throw InputError(one.reference + ": /expect names the fault '" + text::printable(named) +
+                         "', which kernels of several ops of " + op + " have: say which, as in \"" + found->op + "@" +
+                         found->fault + "\"");
       if (std::find(selected.begin(), selected.end(), &*found) == selected.end()) selected.push_back(&*found);
     }
   }
-  std::vector<const Kernel*> all;
-  for (const auto& [op, selected] : by_op) all.insert(all.end(), selected.begin(), selected.end());
-  return all;
+  return by_op;
 }
 
 }  // namespace dcpcheck

@@ -6,7 +6,10 @@
 
 #include "harness/commands/diagnosis.hpp"
 #include "harness/commands/machine.hpp"
+#include "harness/commands/select.hpp"
 #include "harness/core/error.hpp"
+#include "harness/exec/generate.hpp"
+#include "harness/exec/reference_memory.hpp"
 #include "harness/exec/runner.hpp"
 #include "harness/report/text.hpp"
 
@@ -45,6 +48,23 @@ Result skipped_result(const Context& context, const RunSettings& settings, const
   return result;
 }
 
+// What a pipeline runs: `kernel` in the place of its op, where it is of one, and the fixed kernels.
+Parts parts_of(const Context& context, const Op& op, const Kernel& kernel) {
+  Parts parts;
+  for (const std::string& name : op.pipeline) {
+    const Kernel* chosen = kernel.op == name ? &kernel : fixed_kernel(context.kernels, name);
+    if (chosen == nullptr) throw HarnessError("there is no kernel for " + name + ", which " + op.name + " is made of");
+    parts.emplace(name, Part{&context.ops.at(name), &context.references.at(name), chosen});
+  }
+  return parts;
+}
+
+bool can_run(const Context& context, Backend& backend, const Op& op, const Kernel& kernel) {
+  if (op.pipeline.empty()) return backend.can_run(kernel);
+  const Parts parts = parts_of(context, op, kernel);
+  return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return backend.can_run(*part.second.kernel); });
+}
+
 }  // namespace
 
 Report new_report(const Context& context, const RunSettings& settings) {
@@ -68,6 +88,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
   options.threads = settings.threads;
   options.consumed = consumed;
   options.interrupted = context.interrupted;
+  ReferenceMemory answers;
   for (const Job& job : jobs) {
     const NamedCase& named = *job.named;
     if (job.runs.empty())
@@ -76,7 +97,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
     for (const Job::Run& run : job.runs) {
       context.check_interrupted();
       const Kernel& kernel = *run.kernel;
-      if (!backend.can_run(kernel)) {
+      if (!can_run(context, backend, *named.op, kernel)) {
         Result result = skipped_result(context, settings, named, kernel.name,
                                        kernel.name + " cannot run on the " + backend.name() + " backend");
         result.expected = run.expected;
@@ -89,7 +110,9 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
         prepared = prepare(*named.op, context.references.at(named.op->name), named.file.value, settings.memory,
                            settings.threads, named.reference);
       context.check_interrupted();
-      CaseResult outcome = run_case(*prepared, kernel, backend, options);
+      CaseResult outcome = named.op->pipeline.empty()
+                               ? run_case(*prepared, kernel, backend, options)
+                               : run_generate(*prepared, parts_of(context, *named.op, kernel), backend, options, answers);
       result.fault = kernel.fault;
       result.expected = run.expected;
       result.as_expected = matches(run.expected, outcome.verdict);
@@ -98,6 +121,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
       result.inputs_digest = std::move(outcome.inputs_digest);
       result.all_digest = std::move(outcome.all_digest);
       result.output_digests = std::move(outcome.outputs);
+      result.tokens = std::move(outcome.tokens);
       result.seconds = outcome.seconds;
       suite.report.results.push_back(std::move(result));
       suite.consumed.push_back({&job, &kernel, std::move(outcome.consumed)});

@@ -130,8 +130,10 @@ Environment environment_of(const Op& op, const Case& value) {
     // Numbers are no terms: no size depends on an epsilon.
   }
   for (const auto& [name, choice] : value.contract) out["option." + name] = choice;
-  std::int64_t last = -1;
+  std::int64_t last = -1, cached = 0, idle = 0;
   for (const Request& request : geometry.batch) {
+    cached += request.cached;
+    idle += request.uncached == 0 ? 1 : 0;
     if (request.uncached > 0) last = std::max(last, request.cached + request.uncached - 1);
   }
   out["T"] = geometry.tokens();
@@ -143,6 +145,8 @@ Environment environment_of(const Op& op, const Case& value) {
   out["W"] = geometry.world_size;
   out["I"] = geometry.interleave;
   out["last_position"] = last;
+  out["cached"] = cached;
+  out["idle"] = idle;
   out["padding.in_range"] = std::int64_t{geometry.padding.tokens == 0 || geometry.padding.positions != "stale"};
   for (const std::string& name : op.caches) {
     if (name != "*") out[name + ".present"] = std::int64_t{0};
@@ -177,7 +181,8 @@ void validate(const Op& op, const Case& value, const std::string& source) {
   check(geometry.tp % geometry.world_size == 0, source,
         "/geometry/dcp/world_size is " + std::to_string(geometry.world_size) + ", which does not divide /geometry/tp " +
             std::to_string(geometry.tp));
-  check(geometry.max_batched_tokens == 0 || geometry.max_batched_tokens >= geometry.tokens(), source,
+  // A pipeline takes as many launches as it needs.
+  check(geometry.max_batched_tokens == 0 || !op.pipeline.empty() || geometry.max_batched_tokens >= geometry.tokens(), source,
         "/geometry/max_batched_tokens is " + std::to_string(geometry.max_batched_tokens) + ", less than the launch's " +
             std::to_string(geometry.tokens()) + " tokens");
   check(geometry.tokens() <= (std::int64_t{1} << 24), source, "a launch has at most 2^24 tokens");

@@ -95,6 +95,7 @@ TEST(Chunk, EveryTokenIsGatheredOnceOverChunksAndRanks) {
   each_budget([](std::int64_t world_size, std::int64_t block, std::int64_t interleave, std::int64_t tokens) {
     const dcp::Sharding sharding{block, world_size, interleave};
     std::vector<std::vector<int>> gathered;
+    gathered.reserve(kLengths.size());
     for (const std::int64_t length : kLengths) gathered.emplace_back(static_cast<std::size_t>(length), 0);
     for (std::int64_t start = 0; start < 257; start += tokens) {
       const ChunkPlan plan = plan_chunk(geometry_of(world_size, interleave, start, tokens), blocks_of(block));
@@ -147,7 +148,7 @@ TEST(Chunk, AReplicatedGroupIsWholeOnEachRank) {
 class ChunkInputs : public testing::Test {
  protected:
   Plan plan(const std::string& op, const std::string& rest) const {
-    const Case value = case_from_json(ops_, json::parse("{\"op\":\"" + op + "\"," + rest + "}", "c"), "c");
+    const Case value = case_from_json(ops_, json::parse(R"({"op":")" + op + R"(",)" + rest + "}", "c"), "c");
     return make_plan(ops_.at(value.op), value, std::int64_t{1} << 32);
   }
   template <class T>
@@ -180,7 +181,7 @@ TEST_F(ChunkInputs, GatheredRowsPastARanksOwnAreNaN) {
   const auto codes = words<std::uint16_t>(make_inputs(reorg).get("gathered", 0));
   ASSERT_EQ(codes.size(), 4U * 3 * 7);
   for (std::size_t i = 0; i < codes.size(); ++i) {
-    const float value = std::bit_cast<float>(std::uint32_t{codes[i]} << 16);
+    const auto value = std::bit_cast<float>(std::uint32_t{codes[i]} << 16);
     EXPECT_EQ(std::isnan(value), i / 21 > 0 && i % 21 / 7 == 2) << i;
   }
 }

@@ -36,7 +36,7 @@ std::string check(float value, bool nan, bool infinite, int bf16, int e4m3) {
   if (encode_e4m3(value, false) != e4m3_open) return "encode_e4m3 (nan) against the model";
   if (encode_e4m3(value, true, true) != (nan ? 0x7E : e4m3_closed)) return "encode_e4m3 (clamp) against the model";
 #if DCPCHECK_TOOLKIT_CODECS
-  const int toolkit_bf16 = __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
+  const int toolkit_bf16 = static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x;
   if (nan ? (toolkit_bf16 & 0x7FFF) <= 0x7F80 : toolkit_bf16 != bf16_expected) return "__float2bfloat16_rn";
   if (__nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3) != e4m3_closed) return "__nv_cvt_float_to_fp8 (SATFINITE)";
   const int toolkit_open = __nv_cvt_float_to_fp8(value, __NV_NOSAT, __NV_E4M3);

@@ -101,7 +101,7 @@ TEST(Codec, E4m3Ties) {
   for (int code = 0; code < 0x7E; ++code) {
     const double low = model::value(code, 3, 7);
     const double high = model::value(code + 1, 3, 7);
-    const float tie = static_cast<float>((low + high) / 2);
+    const auto tie = static_cast<float>((low + high) / 2);
     ASSERT_EQ(encode_e4m3(tie), code % 2 == 0 ? code : code + 1);
     ASSERT_EQ(encode_e4m3(std::nextafterf(tie, 0.0f)), code);
     ASSERT_EQ(encode_e4m3(std::nextafterf(tie, 1e9f)), code + 1);
@@ -130,7 +130,7 @@ TEST(Codec, E4m3OutOfRange) {
 #if DCPCHECK_TOOLKIT_CODECS
 TEST(Codec, AgreesWithTheToolkit) {
   each_input([](std::uint32_t bits, float value) {
-    const auto toolkit_bf16 = __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
+    const auto toolkit_bf16 = static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x;
     if (std::isnan(value)) {
       ASSERT_GT(toolkit_bf16 & 0x7FFF, 0x7F80);
     } else {

@@ -107,8 +107,8 @@ std::string combine_digests(const std::map<std::string, std::string>& digests) {
   Sha256 sha;
   for (const auto& [name, digest] : digests) {
     // Lengths first, so that no two lists of pairs run together to the same bytes.
-    sha.add(static_cast<std::int64_t>(name.size())).add(std::string_view(name));
-    sha.add(static_cast<std::int64_t>(digest.size())).add(std::string_view(digest));
+    sha.add(static_cast<std::int64_t>(name.size())).add(std::string_view{name});
+    sha.add(static_cast<std::int64_t>(digest.size())).add(std::string_view{digest});
   }
   return sha.hex();
 }

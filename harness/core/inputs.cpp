@@ -248,6 +248,11 @@ const Bytes& Inputs::get(std::string_view name, std::int64_t rank) const {
   throw HarnessError("there is no input " + std::string(name) + " on rank " + std::to_string(rank));
 }
 
+Bytes make_input(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads) {
+  if (tensor.role != Role::in || !tensor.spec->cache.empty()) throw HarnessError(tensor.name + " is no input of its own");
+  return make_tensor(plan, tensor, rank, threads);
+}
+
 Inputs make_inputs(const Plan& plan, int threads) {
   Inputs inputs;
   inputs.ranks.resize(static_cast<std::size_t>(plan.value.geometry.tp));

@@ -33,6 +33,9 @@ void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record
 // All inputs of the plan's case. `threads` changes the time only.
 Inputs make_inputs(const Plan& plan, int threads = 1);
 
+// The storage of one of them, no cache, on `rank`.
+Bytes make_input(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads = 1);
+
 // Throws InputError where `recipe` is none. Recipes of activations and weights (rows are axis 0):
 //   normal:S      N(0, S)                        ladder       row t at the t-th of sigma 1, 0.1, 0.03, 0.01, 1e-3
 //   large_mean    N(0, 1) + 100                  signs        ±1, as many of each as can be (mean 0, rms 1)
@@ -42,6 +45,8 @@ Inputs make_inputs(const Plan& plan, int threads = 1);
 //   mixed         each row by another of normal:1, ladder, signs, zero, tiny, saturating
 //   special       normal:1 with NaN, +inf or -inf in one element of every 4th row
 //   nan           NaN everywhere                 weights      1 + N(0, 0.2), never constant along a row
+//   sparse:K      N(0, 1) in K places of a row,  below:N      integers of [0, N)
+//                 +0 in the others
 //   around:X      X * (1 + N(0, 0.1)), positive  unit_circle  rows of cos | sin of points on the unit circle
 //   lse           5 N(0, 1), some of them 1e4 below it or 300 above it, some all the same, some of them empty
 //   empty         what stands for the LSE of no keys: -inf, +inf or NaN

@@ -18,6 +18,7 @@
 #include "harness/core/e4m3.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/recipe.hpp"
+#include "harness/core/values.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -144,9 +145,9 @@ double deviation(const std::vector<float>& values) {
 
 std::string digest(const Inputs& inputs) {
   Sha256 sha;
-  for (const auto& [name, bytes] : inputs.shared) sha.add(std::string_view(name)).add(std::span<const std::byte>(bytes));
+  for (const auto& [name, bytes] : inputs.shared) sha.add(std::string_view{name}).add(std::span<const std::byte>{bytes});
   for (const auto& rank : inputs.ranks) {
-    for (const auto& [name, bytes] : rank) sha.add(std::string_view(name)).add(std::span<const std::byte>(bytes));
+    for (const auto& [name, bytes] : rank) sha.add(std::string_view{name}).add(std::span<const std::byte>{bytes});
   }
   for (const auto& [name, ranks] : inputs.prefix) {
     for (const auto& records : ranks) {
@@ -159,18 +160,19 @@ std::string digest(const Inputs& inputs) {
 // --- recipes ---
 
 TEST(Recipe, ParsesStrictly) {
-  for (const char* good : {"normal:1",      "normal:0.03",  "normal:1e-3",   "ladder",           "large_mean",
-                           "signs",         "zero",         "constant:-2.5", "constant:0",       "critical",
-                           "saturating",    "tiny",         "mixed",         "special",          "nan",
-                           "weights",       "around:0.3",   "unit_circle",   "positions",        "query_start_loc",
-                           "idx_mapping",   "block_table",  "slots:mla",     "group:block_size", "group:kernel_block_size",
-                           "group:sharded", "group:enabled"}) {
+  for (const char* good : {"normal:1",      "normal:0.03",   "normal:1e-3",   "ladder",           "large_mean",
+                           "signs",         "zero",          "constant:-2.5", "constant:0",       "critical",
+                           "saturating",    "tiny",          "mixed",         "special",          "nan",
+                           "weights",       "around:0.3",    "unit_circle",   "positions",        "query_start_loc",
+                           "idx_mapping",   "block_table",   "slots:mla",     "group:block_size", "group:kernel_block_size",
+                           "group:sharded", "group:enabled", "sparse:8",      "below:256"}) {
     EXPECT_NO_THROW(check_recipe(good)) << good;
   }
-  for (const char* bad : {"",          "normal",   "normal:",   "normal:x",   "normal:1 ",  "normal: 1",     "normal:+1",
-                          "normal:1x", "normal:0", "normal:-1", "normal:inf", "normal:nan", "constant:1e39", "constant:inf",
-                          "constant",  "around:0", "around:-1", "ladder:1",   "zero:",      "Normal:1",      " zero",
-                          "slots",     "slots:",   "group:",    "group:size", "gauss:1",    "normal:1:2"}) {
+  for (const char* bad : {"",           "normal",   "normal:",   "normal:x",   "normal:1 ",  "normal: 1",     "normal:+1",
+                          "normal:1x",  "normal:0", "normal:-1", "normal:inf", "normal:nan", "constant:1e39", "constant:inf",
+                          "constant",   "around:0", "around:-1", "ladder:1",   "zero:",      "Normal:1",      " zero",
+                          "slots",      "slots:",   "group:",    "group:size", "gauss:1",    "normal:1:2",    "sparse:0",
+                          "sparse:1.5", "below",    "below:-3"}) {
     EXPECT_THROW(check_recipe(bad), InputError) << bad;
   }
   for (const char* good : {"lse", "empty", "partials:x"}) EXPECT_NO_THROW(check_recipe(good)) << good;
@@ -682,7 +684,7 @@ TEST(Geometry, RandomSlots) {
 TEST(Geometry, ExplicitSlotsAreTheCases) {
   Made made;
   made.mla().slot_mapping = "explicit";
-  for (std::int64_t rank = 0; rank < 4; ++rank) made.mla().slots.push_back(std::vector<std::int64_t>(43, 10 + rank));
+  for (std::int64_t rank = 0; rank < 4; ++rank) made.mla().slots.emplace_back(43, 10 + rank);
   EXPECT_THAT(slots_of(made.plan, "mla", 3), Each(13));
   made.mla().slot_mapping = "none";
   EXPECT_THROW(slots_of(made.plan, "mla", 0), HarnessError);
@@ -810,6 +812,39 @@ TEST(Prefix, HoldsTheCachedTokensOnTheirOwners) {
   const Inputs none = make_inputs(made.plan);
   EXPECT_EQ(none.prefix.at("mla_cache").size(), 4u);
   for (const auto& own : none.prefix.at("mla_cache")) EXPECT_TRUE(own.empty());
+}
+
+// One element of each part of a row, wherever it lies in it.
+TEST(Sparse, KeepsAsManyElementsAsItSays) {
+  std::set<std::size_t> places;
+  for (std::int64_t row = 0; row < 40; ++row) {
+    RowFiller filler(7, "logits", DType::fp32, 21, parse_recipe("sparse:4"));
+    std::array<float, 21> values{};
+    filler.fill(row, reinterpret_cast<std::byte*>(values.data()));
+    std::array<int, 4> kept{};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == 0) continue;
+      places.insert(i);
+      for (std::size_t part = 0; part < 4; ++part)
+        if (i >= 21 * part / 4 && i < 21 * (part + 1) / 4) ++kept[part];
+    }
+    EXPECT_THAT(kept, Each(1));
+  }
+  EXPECT_GT(places.size(), 18U);
+  EXPECT_THROW(RowFiller(7, "x", DType::fp32, 3, parse_recipe("sparse:4")), InputError);
+}
+
+TEST(Below, FillsIntegersUpToItsBound) {
+  RowFiller filler(7, "prompt", DType::i32, 4000, parse_recipe("below:256"));
+  std::vector<std::int32_t> ids(4000);
+  filler.fill(0, reinterpret_cast<std::byte*>(ids.data()));
+  const std::set<std::int32_t> seen(ids.begin(), ids.end());
+  EXPECT_EQ(seen.size(), 256U);
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 255);
+  EXPECT_THROW(RowFiller(7, "x", DType::fp32, 3, parse_recipe("below:4")), InputError);
+  EXPECT_NO_THROW(RowFiller(7, "x", DType::u8, 3, parse_recipe("below:256")));
+  EXPECT_THROW(RowFiller(7, "x", DType::u8, 3, parse_recipe("below:257")), InputError);
 }
 
 }  // namespace

@@ -71,9 +71,10 @@ struct Plan {
 // Works out `value`; `op` must outlive the plan. Throws InputError where the case breaks a rule, or needs more than
 // `budget` bytes (nothing of that size is allocated before the check).
 //
-// The environment: every param by its name; T, live, capacity, R (requests), G (cache groups), tp, W, I;
-// `option.<name>`; `<group>.present`, `<group>.mapped` (1 where it has a slot mapping), `<group>.own_map`
-// (1 where that is not "same"), `<group>.sharded` (1 where its rows are split over the DCP ranks), `<group>.block_size`,
+// The environment: every param by its name; T, live, cached (tokens of all requests), capacity, R (requests), idle (those
+// without uncached tokens), G (cache groups), tp, W, I; `option.<name>`; `<group>.present`, `<group>.mapped` (1 where it has a
+// slot mapping), `<group>.own_map` (1 where that is not "same"), `<group>.sharded` (1 where its rows are split over the DCP
+// ranks), `<group>.block_size`,
 // `<group>.kernel_block_size`, `<group>.table_columns`, `<group>.blocks`, `<group>.chunk_rows` and `<group>.context_rows`
 // (chunk.hpp);
 // in a tensor per cache group also `group.<…>`.

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class PlanTest : public testing::Test {
  protected:
   Plan plan(const std::string& rest, std::int64_t budget = std::int64_t{1} << 32, const char* op = "fused_norm_rope") const {
-    const Case value = case_from_json(ops_, json::parse("{\"op\":\"" + std::string(op) + "\"" + rest + "}", "c"), "c");
+    const Case value = case_from_json(ops_, json::parse(R"({"op":")" + std::string(op) + R"(")" + rest + "}", "c"), "c");
     return make_plan(ops_.at(value.op), value, budget);
   }
   const Ops ops_ = ops_of_source();

@@ -13,7 +13,7 @@
 namespace dcpcheck {
 namespace {
 
-enum class Argument : std::uint8_t { none, positive, finite, name, tensor, field, chunk_field };
+enum class Argument : std::uint8_t { none, positive, finite, count, name, tensor, field, chunk_field };
 
 struct Known {
   std::string_view name;
@@ -22,7 +22,7 @@ struct Known {
 };
 
 using Kind = Recipe::Kind;
-constexpr std::array<Known, 26> known = {{
+constexpr std::array<Known, 28> known = {{
     {"normal", Kind::normal, Argument::positive},
     {"ladder", Kind::ladder},
     {"large_mean", Kind::large_mean},
@@ -40,6 +40,8 @@ constexpr std::array<Known, 26> known = {{
     {"unit_circle", Kind::unit_circle},
     {"lse", Kind::lse},
     {"empty", Kind::empty},
+    {"sparse", Kind::sparse, Argument::count},
+    {"below", Kind::below, Argument::count},
     {"gathered", Kind::gathered},
     {"partials", Kind::partials, Argument::tensor},
     {"positions", Kind::positions},
@@ -96,6 +98,12 @@ Recipe parse_recipe(std::string_view text) {
         if (!(recipe.number > 0)) refuse(text, quoted(argument) + " is not above 0");
         break;
       case Argument::finite: recipe.number = number(text, argument); break;
+      case Argument::count:
+        recipe.number = number(text, argument);
+        if (!(recipe.number >= 1 && recipe.number <= 0x1p24) || recipe.number != std::trunc(recipe.number)) {
+          refuse(text, quoted(argument) + " is no whole number from 1 to 2^24");
+        }
+        break;
       case Argument::name:
         if (argument.empty()) refuse(text, "it names no cache");
         recipe.argument = argument;

@@ -27,6 +27,8 @@ struct Recipe {
     unit_circle,
     lse,
     empty,
+    sparse,
+    below,
     // of the geometry: fill float tensors
     gathered,
     partials,
@@ -40,7 +42,7 @@ struct Recipe {
     chunk,
   };
   Kind kind = Kind::zero;
-  double number = 0;     // normal, constant, around
+  double number = 0;     // normal, constant, around, sparse, below
   std::string argument;  // slots: the cache group; group, chunk: the field; partials: the tensor of their LSEs
 
   bool of_geometry() const { return kind >= Kind::gathered; }

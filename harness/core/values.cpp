@@ -90,9 +90,14 @@ RowFiller::RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype,
   const std::string who = tensor + ", of " + std::string(name_of(dtype)) + ", cannot be filled by this recipe: ";
   if (recipe.of_geometry()) throw InputError(who + "values are asked for, and it is one of the geometry");
   if (!is_float(dtype)) {
-    const bool integer = recipe.kind == Kind::zero || (recipe.kind == Kind::constant && holds(dtype, recipe.number));
-    if (!integer) throw InputError(who + "integers take zero, or a constant that they hold");
+    const bool integer = recipe.kind == Kind::zero || (recipe.kind == Kind::constant && holds(dtype, recipe.number)) ||
+                         (recipe.kind == Kind::below && holds(dtype, recipe.number - 1));
+    if (!integer) throw InputError(who + "integers take zero, or a constant or a bound that they hold");
     return;
+  }
+  if (recipe.kind == Kind::below) throw InputError(who + "below gives integers");
+  if (recipe.kind == Kind::sparse && recipe.number > static_cast<double>(columns)) {
+    throw InputError(who + "sparse asks for more elements than its rows have, " + std::to_string(columns));
   }
   if (recipe.kind == Kind::unit_circle && columns % 2 != 0) {
     throw InputError(who + "unit_circle needs rows of an even width, not " + std::to_string(columns));
@@ -204,6 +209,21 @@ void RowFiller::make(Kind kind, std::int64_t row) {
         row_[i] = empty_lses[rows_.block(index * row_.size() + i)[1] % empty_lses.size()];
       }
       return;
+    case Kind::sparse: {
+      // The row is cut into as many parts as are asked for, all but even, and one element of each is kept.
+      normals(row, 1.0, 0.0f);
+      const auto parts = static_cast<std::int64_t>(recipe_.number);
+      std::int64_t done = 0;
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t begin = columns_ * part / parts, end = columns_ * (part + 1) / parts;
+        const std::uint64_t word = rows_.word(index * static_cast<std::uint64_t>(parts) + static_cast<std::uint64_t>(part));
+        const std::int64_t kept = begin + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(end - begin));
+        for (; done < end; ++done) {
+          if (done != kept) row_[static_cast<std::size_t>(done)] = 0.0f;
+        }
+      }
+      return;
+    }
     default: throw HarnessError("a recipe of the geometry came to be filled with values");
   }
 }
@@ -212,6 +232,14 @@ void RowFiller::fill(std::int64_t row, std::byte* out) {
   if (is_float(dtype_)) {
     make(recipe_.kind, row);
     encode(dtype_, row_, out);
+    return;
+  }
+  if (recipe_.kind == Kind::below) {
+    const auto bound = static_cast<std::uint64_t>(recipe_.number);
+    for (std::int64_t i = 0; i < columns_; ++i) {
+      const std::uint64_t word = elements_.word(static_cast<std::uint64_t>(row * columns_ + i));
+      store_integer(dtype_, out, i, static_cast<std::int64_t>(word % bound));
+    }
     return;
   }
   const std::int64_t value = recipe_.kind == Kind::zero ? 0 : static_cast<std::int64_t>(recipe_.number);

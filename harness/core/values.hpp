@@ -16,7 +16,7 @@ namespace dcpcheck {
 class RowFiller {
  public:
   // `columns` elements a row. Throws InputError where the recipe cannot fill a tensor of `dtype` (integers: only zero,
-  // and constants that they hold) or of that width (unit_circle: even).
+  // constants that they hold, and below) or of that width (unit_circle: even; sparse: no more elements than there are).
   RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe);
 
   // Writes row `row` to `out`, columns * size_of(dtype) bytes.

@@ -23,7 +23,7 @@ struct Tally {
 
 struct PartFindings {
   std::map<Reason, Tally> tallies;
-  std::int64_t must_write = 0, written = 0, compared = 0, guarded = 0;
+  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, guarded = 0;
   WorstError worst;
   bool runs_differ = false;
 };
@@ -36,15 +36,20 @@ std::string hex_byte(std::byte value) {
 class Examiner {
  public:
   Examiner(const Plan& plan, const TensorPlan& tensor, const ArenaBuffer& buffer, const std::vector<Span>& spans,
-           const Expected& expected, const Inputs& inputs, std::int64_t rank, const Images& images)
+           const Expected& expected, const Taint& taint, const Inputs& inputs, std::int64_t rank, const Images& images)
       : plan_(plan), tensor_(tensor), buffer_(buffer), spans_(spans), images_(images) {
     if (tensor.role == Role::cache) {
-      for (const FieldPlan& field : tensor.cache.fields) prepare_field(field, expected, inputs, rank);
+      for (const FieldPlan& field : tensor.cache.fields) prepare_field(field, expected, taint, inputs, rank);
     } else {
       FieldPlan whole;
       whole.dtype = tensor.dtype;
       whole.count = tensor.columns();
-      fields_.push_back({whole, &expected_of(expected, tensor.name), comparison_of(plan.value, tensor.dtype), nullptr, {}});
+      fields_.push_back({whole,
+                         &expected_of(expected, tensor.name),
+                         tainted_of(taint, tensor.name),
+                         comparison_of(plan.value, tensor.dtype),
+                         nullptr,
+                         {}});
     }
   }
 
@@ -75,6 +80,7 @@ class Examiner {
   struct FieldState {
     FieldPlan plan;
     const Admissible* expected;
+    const std::vector<bool>* tainted;  // nullptr: no element is
     Comparison how;
     const FieldPlan* scale_field;  // of the same record
     std::vector<float> scale;      // or of an input
@@ -86,10 +92,16 @@ class Examiner {
     return found->second;
   }
 
-  void prepare_field(const FieldPlan& field, const Expected& expected, const Inputs& inputs, std::int64_t rank) {
-    FieldState state{field, nullptr, comparison_of(plan_.value, field.dtype), nullptr, {}};
-    if (field.count > 0 && !tensor_.slot_mapping.empty())
-      state.expected = &expected_of(expected, tensor_.name + "." + field.name);
+  static const std::vector<bool>* tainted_of(const Taint& taint, const std::string& name) {
+    const auto found = taint.find(name);
+    return found == taint.end() ? nullptr : &found->second;
+  }
+
+  void prepare_field(const FieldPlan& field, const Expected& expected, const Taint& taint, const Inputs& inputs,
+                     std::int64_t rank) {
+    const std::string name = tensor_.name + "." + field.name;
+    FieldState state{field, nullptr, tainted_of(taint, name), comparison_of(plan_.value, field.dtype), nullptr, {}};
+    if (field.count > 0 && !tensor_.slot_mapping.empty()) state.expected = &expected_of(expected, name);
     if (!field.scaled_by.empty()) {
       for (const FieldPlan& other : tensor_.cache.fields) {
         if (other.name == field.scaled_by) state.scale_field = &other;
@@ -181,7 +193,14 @@ class Examiner {
     const auto scale_at = [&](std::int64_t column) {
       return scales.empty() ? 1.0F : scales[static_cast<std::size_t>(column / std::max<std::int64_t>(field.plan.tile, 1))];
     };
-    if (steady && span.column == 0 && columns == field.expected->columns && first_tile_unwritten < 0) {
+    const auto element = [&](std::int64_t column) { return span.row * field.expected->columns + column; };
+    const auto tainted = [&](std::int64_t column) {
+      return field.tainted != nullptr && (*field.tainted)[static_cast<std::size_t>(element(column))];
+    };
+    bool some_tainted = false;
+    for (std::int64_t column = span.column; field.tainted != nullptr && column < span.column + columns; ++column)
+      some_tainted = some_tainted || tainted(column);
+    if (steady && !some_tainted && span.column == 0 && columns == field.expected->columns && first_tile_unwritten < 0) {
       found.written += bytes;
       found.compared += columns;
       seen(found, span);
@@ -191,13 +210,21 @@ class Examiner {
       if (row.column >= 0 && row.worst > found.worst.fraction) worst(found, span, row.column, row.worst);
       return;
     }
+    bool nothing_written = some_tainted;
+    for (std::int64_t byte = span.begin; nothing_written && byte < span.end; ++byte) nothing_written = unwritten(byte);
     for (std::int64_t column = span.column; column < span.column + columns; ++column) {
       const std::int64_t byte = span.begin + (column - span.column) * size;
       std::int64_t missing = 0;
       for (std::int64_t i = 0; i < size; ++i) missing += unwritten(byte + i) ? 1 : 0;
+      // What differs between the runs by right may hold a poison's byte in each by chance; a whole row of them does not.
+      if (missing > 0 && tainted(column) && !nothing_written) missing = 0;
       found.written += size - missing;
       if (missing > 0) {
         note(found, Reason::unwritten, span, column, "written", 1);
+        continue;
+      }
+      if (tainted(column)) {
+        ++found.tainted;
         continue;
       }
       if (!steady && std::memcmp(at(images_.after_a, byte), at(images_.after_b, byte), static_cast<std::size_t>(size)) != 0) {
@@ -210,8 +237,8 @@ class Examiner {
       if (first_tile_unwritten >= 0) continue;
       ++found.compared;
       seen(found, span);
-      const ElementJudgement verdict = judge_element(*field.expected, span.row * field.expected->columns + column,
-                                                     at(images_.after_a, byte), field.how, scale_at(column));
+      const ElementJudgement verdict =
+          judge_element(*field.expected, element(column), at(images_.after_a, byte), field.how, scale_at(column));
       if (!verdict.admitted) {
         note(found, Reason::inadmissible, span, column, "", scale_at(column));
       } else if (verdict.fraction > found.worst.fraction) {
@@ -280,6 +307,7 @@ void merge(PartFindings&& part, PartFindings& whole) {
   whole.must_write += part.must_write;
   whole.written += part.written;
   whole.compared += part.compared;
+  whole.tainted += part.tainted;
   whole.guarded += part.guarded;
   whole.runs_differ = whole.runs_differ || part.runs_differ;
   if (whole.worst.buffer.empty() || part.worst.fraction > whole.worst.fraction) whole.worst = part.worst;
@@ -301,9 +329,10 @@ Comparison comparison_of(const Case& value, DType dtype) {
 }
 
 BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLayout& arena, const std::vector<Span>& spans,
-                       const Expected& expected, const Inputs& inputs, std::int64_t rank, const Images& images, int threads) {
+                       const Expected& expected, const Taint& taint, const Inputs& inputs, std::int64_t rank,
+                       const Images& images, int threads) {
   const ArenaBuffer& buffer = arena.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
-  const Examiner examiner(plan, tensor, buffer, spans, expected, inputs, rank, images);
+  const Examiner examiner(plan, tensor, buffer, spans, expected, taint, inputs, rank, images);
   // Parts are joined in order, so that what is reported does not depend on the number of threads.
   const auto count = static_cast<std::int64_t>(spans.size());
   std::map<std::int64_t, PartFindings> parts;
@@ -322,6 +351,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
   findings.must_write = whole.must_write;
   findings.written = whole.written;
   findings.compared = whole.compared;
+  findings.tainted = whole.tainted;
   findings.guarded = whole.guarded;
   findings.runs_differ = whole.runs_differ;
   findings.worst = whole.worst;

@@ -10,6 +10,7 @@
 #include "harness/memory/arena.hpp"
 #include "harness/memory/write_set.hpp"
 #include "harness/oracle/judge.hpp"
+#include "harness/oracle/taint.hpp"
 
 namespace dcpcheck {
 
@@ -24,14 +25,16 @@ struct Images {
 
 struct BufferFindings {
   std::vector<Violation> violations;  // one a reason
-  std::int64_t must_write = 0, written = 0, compared = 0, guarded = 0;
+  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, guarded = 0;
   WorstError worst;
   bool runs_differ = false;  // a written element differs between the runs: a second run on A tells why
 };
 
-// `tensor` is an output or a cache of the plan, `spans` its write set on `rank`.
+// `tensor` is an output or a cache of the plan, `spans` its write set on `rank`. Tainted elements must be written, and are
+// else counted and not judged.
 BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLayout& arena, const std::vector<Span>& spans,
-                       const Expected& expected, const Inputs& inputs, std::int64_t rank, const Images& images, int threads);
+                       const Expected& expected, const Taint& taint, const Inputs& inputs, std::int64_t rank,
+                       const Images& images, int threads);
 
 // How the elements of `dtype` are compared under the case's contract.
 Comparison comparison_of(const Case& value, DType dtype);

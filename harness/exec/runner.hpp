@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "harness/core/tokens.hpp"
 #include "harness/core/verdict.hpp"
 #include "harness/exec/backend.hpp"
 #include "harness/exec/kernel.hpp"
@@ -42,8 +44,15 @@ struct CaseResult {
   // "rank<r>/<buffer>" -> SHA-256 of run A's bytes of the live rows, whatever they hold (poison too): what a consumer
   // of the output would read. For the buffers that RunOptions::consumed names.
   std::map<std::string, std::string> consumed;
+  std::optional<Tokens> tokens;  // of generate
   double seconds = 0;
 };
+
+// Throws Interrupted once a signal came.
+void check_interrupted(const RunOptions& options);
+
+// Gives a verdict that has no status yet the one that its violations and counts come to.
+void conclude(Verdict& verdict);
 
 // Runs and judges. Never throws for what the kernel does; throws HarnessError where the backend itself fails.
 CaseResult run_case(Prepared& prepared, const Kernel& kernel, Backend& backend, const RunOptions& options);

@@ -54,7 +54,7 @@ const ArenaBuffer& ArenaLayout::buffer(std::string_view name) const {
   return *found;
 }
 
-ArenaLayout arena_layout(const Plan& plan) {
+ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key) {
   ArenaLayout arena;
   // A wild write is one record or one block off, as a rule: a guard is as wide as the widest cache block of the launch.
   std::int64_t guard = kLeastGuard;
@@ -70,7 +70,7 @@ ArenaLayout arena_layout(const Plan& plan) {
     buffer.bytes = bytes;
     buffer.before = guard;
     buffer.after = aligned(bytes) - bytes + guard;
-    buffer.key = static_cast<std::uint16_t>(1 + arena.buffers.size() % 127);
+    buffer.key = static_cast<std::uint16_t>(1 + (static_cast<std::size_t>(first_key) + arena.buffers.size()) % 127);
     buffer.holds_input = holds_input;
     at = buffer.offset + bytes + buffer.after;
     arena.buffers.push_back(std::move(buffer));

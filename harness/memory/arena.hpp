@@ -33,7 +33,9 @@ struct ArenaLayout {
   const ArenaBuffer& buffer(std::string_view name) const;  // throws HarnessError where there is none
 };
 
-ArenaLayout arena_layout(const Plan& plan);
+// `first_key` counts the buffers of earlier launches whose outputs this one reads: poison that it copies is then not taken
+// for poison of its own.
+ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key = 0);
 
 // Fills `image` (arena.bytes) as it is before a launch: poison, inputs that outputs lie on, and the cache records of
 // the cached prefix.

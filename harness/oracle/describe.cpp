@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "harness/core/error.hpp"
 #include "harness/oracle/ranges.hpp"
 
 namespace dcpcheck {
@@ -14,7 +15,8 @@ namespace {
 template <class... Args>
 std::string text(const char* format, Args... args) {
   char buffer[96];
-  std::snprintf(buffer, sizeof buffer, format, args...);
+  const int length = std::snprintf(buffer, sizeof buffer, format, args...);
+  if (length < 0 || length >= static_cast<int>(sizeof buffer)) throw HarnessError("a number could not be written as text");
   return buffer;
 }
 
@@ -22,7 +24,8 @@ std::string text(const char* format, Args... args) {
 std::string hex_at(std::int64_t order, bool negative, DType dtype) {
   const auto magnitude = static_cast<std::uint32_t>(std::abs(order));
   const int digits = static_cast<int>(2 * size_of(dtype));
-  const std::uint32_t sign = negative ? 1U << (4 * digits - 1) : 0U;
+  const std::uint32_t top = dtype == DType::fp32 ? 0x80000000U : dtype == DType::bf16 ? 0x8000U : 0x80U;
+  const std::uint32_t sign = negative ? top : 0U;
   return text("0x%0*" PRIX32, digits, magnitude | sign);
 }
 

@@ -80,7 +80,7 @@ TEST(Narrow, E4m3EveryCodeAndMidpoint) { check_all(e4m3_magnitudes(), expect_e4m
 TEST(Narrow, RandomDoubles) {
   std::mt19937_64 bits(1);
   for (int i = 0; i < 200000; ++i) {
-    const double value = std::bit_cast<double>(bits());
+    const auto value = std::bit_cast<double>(bits());
     if (std::isnan(value)) continue;
     expect_bf16(value);
     expect_e4m3(value);

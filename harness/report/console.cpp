@@ -59,7 +59,7 @@ std::string line_of(const Painter& paint, const std::string& line, bool as_expec
 
 // One line of the paired table.
 struct Pair {
-  std::string scenario, kernel, fault, backend;
+  std::string scenario, op, kernel, fault, backend;
   const Result* dcp1 = nullptr;
   const Result* dcp4 = nullptr;
   const Relation* relation = nullptr;
@@ -67,13 +67,22 @@ struct Pair {
 
 // Whether the report says so, and each result has a cell of its own: then none can hide another.
 bool comes_in_pairs(const Report& report) {
-  std::set<std::tuple<std::string, std::string, std::string, std::int64_t>> cells;
+  std::set<std::tuple<std::string, std::string, std::string, std::string, std::int64_t>> cells;
   for (const Result& result : report.results) {
     const ScenarioName name = scenario_of(result.name);
     const bool known = name.world_size == result.world_size && (result.world_size == 1 || result.world_size == 4);
-    if (!known || !cells.emplace(name.scenario, result.kernel, result.backend, result.world_size).second) return false;
+    if (!known || !cells.emplace(name.scenario, result.op, result.kernel, result.backend, result.world_size).second)
+      return false;
   }
   return report.paired;
+}
+
+// What is compared between the runs of a pair: their tokens where they have any.
+bool compares(const Relation& relation, const Pair& pair) {
+  const auto has_tokens = [](const Result* result) { return result != nullptr && result->tokens; };
+  const bool tokens = has_tokens(pair.dcp1) || has_tokens(pair.dcp4);
+  return relation.scenario == pair.scenario && relation.fault == pair.fault && relation.backend == pair.backend &&
+         (relation.quantity == kTokens) == tokens;
 }
 
 std::vector<Pair> pairs_of(const Report& report) {
@@ -81,23 +90,25 @@ std::vector<Pair> pairs_of(const Report& report) {
   for (const Result& result : report.results) {
     const ScenarioName name = scenario_of(result.name);
     const auto same = [&](const Pair& pair) {
-      return pair.scenario == name.scenario && pair.kernel == result.kernel && pair.backend == result.backend;
+      return pair.scenario == name.scenario && pair.op == result.op && pair.kernel == result.kernel &&
+             pair.backend == result.backend;
     };
     auto found = std::find_if(pairs.begin(), pairs.end(), same);
     if (found == pairs.end())
-      found = pairs.insert(pairs.end(), Pair{name.scenario, result.kernel, result.fault, result.backend, {}, {}, {}});
+      found =
+          pairs.insert(pairs.end(), Pair{name.scenario, result.op, result.kernel, result.fault, result.backend, {}, {}, {}});
     (name.world_size == 1 ? found->dcp1 : found->dcp4) = &result;
   }
   for (Pair& pair : pairs) {
-    for (const Relation& relation : report.relations) {
-      if (relation.scenario == pair.scenario && relation.fault == pair.fault && relation.backend == pair.backend)
-        pair.relation = &relation;
-    }
+    for (const Relation& relation : report.relations)
+      if (compares(relation, pair)) pair.relation = &relation;
   }
   return pairs;
 }
 
-// "1a2b3c4d = 1a2b3c4d", or "≠" and the first rank's that differs.
+std::string quantity_in_words(const Relation& relation) { return relation.quantity == kKRows ? "K rows" : relation.quantity; }
+
+// "K rows 1a2b3c4d = 1a2b3c4d"; "≠" and the first rank's that differs; "?" where right runs may differ too.
 std::string relation_cell(const Relation* relation) {
   if (relation == nullptr) return std::string(kNothing);
   std::string other = relation->dcp1;
@@ -106,7 +117,8 @@ std::string relation_cell(const Relation* relation) {
     other = digest;
     break;
   }
-  return short_hash(relation->dcp1) + (relation->equal ? " = " : " ≠ ") + short_hash(other);
+  const std::string sign = relation->equal ? " = " : relation->inconclusive_at ? " ? " : " ≠ ";
+  return quantity_in_words(*relation) + " " + short_hash(relation->dcp1) + sign + short_hash(other);
 }
 
 std::string status_cell(const Result* result) {
@@ -115,14 +127,10 @@ std::string status_cell(const Result* result) {
 
 std::string paired_table(const Report& report, const Painter& paint) {
   const auto cells = [](std::string a, std::string b, std::string c, std::string d, std::string e, std::string f) {
-    return row({{std::move(a), 15},
-                {std::move(b), 15},
-                {std::move(c), 12},
-                {std::move(d), 12},
-                {std::move(e), 19},
-                {std::move(f), 2}});
+    return row(
+        {{std::move(a), 16}, {std::move(b), 15}, {std::move(c), 8}, {std::move(d), 8}, {std::move(e), 26}, {std::move(f), 2}});
   };
-  std::string table = paint.strong(cells("Scenario", "Kernel", "DCP1", "DCP4", "K rows: DCP1, DCP4", "")) + "\n";
+  std::string table = paint.strong(cells("Scenario", "Kernel", "DCP1", "DCP4", "Compared: DCP1, DCP4", "")) + "\n";
   for (const Pair& pair : pairs_of(report)) {
     const bool good = (pair.dcp1 == nullptr || pair.dcp1->as_expected) && (pair.dcp4 == nullptr || pair.dcp4->as_expected) &&
                       (pair.relation == nullptr || pair.relation->as_expected());
@@ -166,10 +174,13 @@ std::string expectation_in_words(const Expectation& expected) {
   return line;
 }
 
+// Nothing more to say of it than the table does.
+bool is_plain_pass(const Result& result) { return result.verdict.status == Status::pass && result.as_expected; }
+
 // What a person needs to know of a result that is broken or a surprise; empty for a plain pass.
 std::string paragraph(const Result& result, const Painter& paint) {
   const Verdict& verdict = result.verdict;
-  if (verdict.status == Status::pass && result.as_expected) return {};
+  if (is_plain_pass(result)) return {};
   std::string head = name_label(result) + ", " + result.op + " " + kernel_label(result) + ", " + result.backend + ": " +
                      std::string(name_of(verdict.status));
   if (verdict.reason != Reason::none) head += " (" + std::string(name_of(verdict.reason)) + ")";
@@ -184,11 +195,46 @@ std::string paragraph(const Result& result, const Painter& paint) {
   return "\n" + (result.as_expected ? paint.strong(head) : paint.bad(head)) + "\n" + body;
 }
 
+// What the passes that have no paragraph did not judge, a line for each case and number: a pass vouches for no more than
+// was looked at.
+std::string left_out_lines(const Report& report) {
+  std::vector<std::pair<const Result*, std::vector<std::string>>> told;
+  for (const Result& result : report.results) {
+    if (!is_plain_pass(result) || result.verdict.left_out == 0) continue;
+    auto found = std::find_if(told.begin(), told.end(), [&](const auto& entry) {
+      const Result& other = *entry.first;
+      return other.case_reference == result.case_reference && other.name == result.name && other.backend == result.backend &&
+             other.verdict.left_out == result.verdict.left_out;
+    });
+    if (found == told.end()) found = told.insert(told.end(), {&result, {}});
+    found->second.push_back(kernel_label(result));
+  }
+  if (told.empty()) return {};
+  std::string lines = "\nLeft out, because these cases have a sample of their rows judged:\n";
+  for (const auto& [result, kernels] : told)
+    lines += text::wrap(
+        "  " + name_label(*result) + ", " + text::list(kernels) + ": " + text::count(result->verdict.left_out, "element"),
+        kColumns, 4);
+  return lines;
+}
+
+// Where tokens part, and whether that says anything.
+std::string tokens_sentence(const Relation& relation) {
+  const auto step = first_difference(relation.dcp1_ids, relation.dcp4_ids);
+  const std::string at = " from step " + std::to_string(step.value_or(0)) + " on";
+  std::string line = "tokens under DCP4 differ from those under DCP1" + at;
+  if (!relation.inconclusive_at) return line + ", and should " + (relation.expected_equal ? "" : "not ") + "be equal";
+  line += *relation.inconclusive_at == step ? ", where the choice was"
+                                            : "; at step " + std::to_string(*relation.inconclusive_at) + " the choice was";
+  return line + " too narrow to be sure of: inconclusive";
+}
+
 std::string relation_sentence(const Relation& relation) {
   const std::string kernel = relation.fault.empty() ? "fixed" : relation.fault;
-  return relation.scenario + ", " + kernel + ", " + relation.backend + ": " + relation.quantity + " under DCP4 " +
-         (relation.equal ? "equal" : "differ from") + " those under DCP1, and should " +
-         (relation.expected_equal ? "" : "not ") + "be equal";
+  const std::string head = relation.scenario + ", " + kernel + ", " + relation.backend + ": ";
+  if (relation.quantity == kTokens && !relation.equal) return head + tokens_sentence(relation);
+  return head + quantity_in_words(relation) + " under DCP4 " + (relation.equal ? "equal" : "differ from") +
+         " those under DCP1, and should " + (relation.expected_equal ? "" : "not ") + "be equal";
 }
 
 std::string count_line(const Report& report, const Painter& paint) {
@@ -207,6 +253,9 @@ std::string count_line(const Report& report, const Painter& paint) {
   if (!report.relations.empty())
     line += "; " + std::to_string(static_cast<std::int64_t>(report.relations.size()) - wrong) + " of " +
             text::count(static_cast<std::int64_t>(report.relations.size()), "relation") + " as expected";
+  const auto open = std::count_if(report.relations.begin(), report.relations.end(),
+                                  [](const Relation& relation) { return relation.inconclusive_at.has_value(); });
+  if (open > 0) line += ", " + std::to_string(open) + " inconclusive";
   line = text::wrap(line, kColumns);
   line.pop_back();
   return "\n" + (summary.ok ? paint.good(line) : paint.bad(line)) + "\n";
@@ -230,6 +279,7 @@ std::string render_console(const Report& report, ConsoleStyle style) {
   const Painter paint(style);
   if (report.results.empty()) return "no result\n";
   std::string page = comes_in_pairs(report) ? paired_table(report, paint) : plain_table(report, paint);
+  page += left_out_lines(report);
   for (const Result& result : report.results) page += paragraph(result, paint);
   for (const Relation& relation : report.relations)
     if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_sentence(relation)), kColumns, 2);

@@ -1,7 +1,10 @@
 #include "harness/report/findings.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "harness/report/text.hpp"
@@ -10,6 +13,7 @@ namespace dcpcheck {
 namespace {
 
 constexpr std::size_t kRangesShown = 3;
+constexpr std::size_t kIdsShown = 6;
 
 std::string_view in_words(Reason reason) {
   switch (reason) {
@@ -79,15 +83,20 @@ std::string first_element(const Violation& violation) {
   return line;
 }
 
-std::string sentence(const std::vector<std::string>& buffers, const OverRanks& group, std::int64_t token_rows) {
+// `token_rows`: the launch's; absent where they are not known.
+std::string sentence(const std::vector<std::string>& buffers, const OverRanks& group,
+                     const std::optional<std::int64_t>& token_rows) {
   const Violation& first = *group.front();
   const std::vector<std::int64_t> ranks = ranks_of(group);
   const bool several = ranks.size() > 1;
   std::string line = text::list(buffers) + ": " + std::string(in_words(first.reason)) + " on " + ranks_in_words(ranks);
   const bool by_rows = first.token_rows > 0;
   if (by_rows) {
-    line += ", " + spread(group, &Violation::token_rows) + " of ";
-    line += first.rows > 0 ? text::count(first.rows, "row") : text::count(token_rows, "token row");
+    const std::string number = spread(group, &Violation::token_rows);
+    line += ", " + number;
+    if (first.rows > 0) line += " of " + text::count(first.rows, "row");
+    if (first.rows == 0 && token_rows) line += " of " + text::count(*token_rows, "token row");
+    if (first.rows == 0 && !token_rows) line += number == "1" ? " token row" : " token rows";
     if (several) line += " each";
     line += several ? " (rank " + std::to_string(first.rank) + ": " : " (";
     line += first.rows > 0 ? "row" : "token";
@@ -102,32 +111,147 @@ std::string sentence(const std::vector<std::string>& buffers, const OverRanks& g
   return line + first_element(first);
 }
 
+// "decode.3" as "decode." and 3; no number where it has none.
+struct StageName {
+  std::string word;
+  std::optional<std::int64_t> number;
+};
+
+StageName stage_name(const std::string& stage) {
+  const std::size_t dot = stage.rfind('.');
+  if (dot == std::string::npos) return {stage, {}};
+  std::int64_t number = 0;
+  const char* end = stage.data() + stage.size();
+  const auto [stop, error] = std::from_chars(stage.data() + dot + 1, end, number);
+  if (error != std::errc{} || stop != end) return {stage, {}};
+  return {stage.substr(0, dot + 1), number};
+}
+
+// "prefill.1, decode.0 to decode.14".
+std::string stages_in_words(const std::vector<std::string>& stages) {
+  std::vector<std::pair<std::string, std::string>> runs;
+  StageName last;
+  for (const std::string& stage : stages) {
+    const StageName here = stage_name(stage);
+    const bool next = !runs.empty() && here.number && last.number && here.word == last.word && *here.number == *last.number + 1;
+    if (next) {
+      runs.back().second = stage;
+    } else {
+      runs.emplace_back(stage, stage);
+    }
+    last = here;
+  }
+  std::string line;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i > 0) line += ", ";
+    if (i == kRangesShown) return line + "…";
+    line += runs[i].first;
+    if (runs[i].second != runs[i].first) line += " to " + runs[i].second;
+  }
+  return line;
+}
+
+// What is wrong with one buffer in one way: in each stage that it occurs in, over ranks.
+struct Kind {
+  const Violation* first = nullptr;
+  std::vector<std::string> stages;  // as they first occur; one, with no name, outside pipelines
+  std::map<std::string, OverRanks> by_stage;
+
+  const OverRanks& in_first_stage() const { return by_stage.at(stages.front()); }
+};
+
+// In the verdict's order: by the first violation of the kind.
+std::vector<Kind> kinds_of(const Verdict& verdict) {
+  std::vector<Kind> kinds;
+  std::map<std::tuple<std::string, std::string, Reason>, std::size_t> known;
+  for (const Violation& violation : verdict.violations) {
+    const auto [entry, fresh] = known.emplace(std::tuple(violation.op, violation.buffer, violation.reason), kinds.size());
+    if (fresh) kinds.push_back({&violation, {}, {}});
+    Kind& kind = kinds[entry->second];
+    OverRanks& group = kind.by_stage[violation.stage];
+    if (group.empty()) kind.stages.push_back(violation.stage);
+    group.push_back(&violation);
+  }
+  return kinds;
+}
+
+// Kinds that are told in one sentence. Where they break first, they do so to the same extent; of the further stages no
+// extent is told. Tokens have a sentence of their own.
+bool told_together(const Kind& a, const Kind& b) {
+  if ((a.first->buffer == kTokens) != (b.first->buffer == kTokens)) return false;
+  return a.first->op == b.first->op && a.stages == b.stages && same_extent(a.in_first_stage(), b.in_first_stage());
+}
+
+std::string ids_in_words(const std::vector<std::int32_t>& ids, std::size_t from) {
+  std::string line;
+  for (std::size_t i = from; i < ids.size(); ++i) {
+    if (i > from) line += " ";
+    if (i == from + kIdsShown) return line + "…";
+    line += std::to_string(ids[i]);
+  }
+  return line.empty() ? "none" : line;
+}
+
+// Which tokens came out on either poison, from where they part; empty where they do not.
+std::string tokens_on_poisons(const Tokens& tokens) {
+  const auto step = first_difference(tokens.ids, tokens.poison_b_ids);
+  if (!step) return {};
+  const auto from = static_cast<std::size_t>(*step);
+  const std::vector<std::int32_t> none;
+  for (std::size_t request = 0;; ++request) {
+    const auto& a = request < tokens.ids.size() ? tokens.ids[request] : none;
+    const auto& b = request < tokens.poison_b_ids.size() ? tokens.poison_b_ids[request] : none;
+    if (first_difference({a}, {b}) != step) continue;
+    std::string line = "tokens";
+    if (std::max(tokens.ids.size(), tokens.poison_b_ids.size()) > 1) line += " of request " + std::to_string(request);
+    if (from > 0) line += " from step " + std::to_string(from) + " on";
+    return line + ": " + ids_in_words(a, from) + "; on the other poison " + ids_in_words(b, from) +
+           ": the output depends on memory that nobody wrote";
+  }
+}
+
+std::string sentence_of(const std::vector<std::string>& buffers, const Kind& kind, const Result& result) {
+  const Violation& first = *kind.first;
+  if (result.tokens && first.buffer == kTokens && first.stage.empty() && first.reason == Reason::uninitialised_read)
+    if (std::string line = tokens_on_poisons(*result.tokens); !line.empty()) return line;
+  const std::string& stage = kind.stages.front();
+  std::string line = first.op;
+  if (!stage.empty()) line += (line.empty() ? "" : ", ") + stage;
+  if (!line.empty()) line += ": ";
+  // A stage's launch has rows of its own, of which the result knows nothing.
+  const bool whole = stage.empty();
+  line += sentence(buffers, kind.in_first_stage(), whole ? std::optional(result.token_rows) : std::nullopt);
+  const std::vector<std::string> further(kind.stages.begin() + 1, kind.stages.end());
+  if (!further.empty())
+    line += "; and in " + text::count(static_cast<std::int64_t>(further.size()), "further stage") + " (" +
+            stages_in_words(further) + ")";
+  return line;
+}
+
 }  // namespace
 
 std::vector<std::string> describe_violations(const Result& result) {
-  // In the verdict's order: by the first violation of the kind.
-  using Key = std::pair<std::string, Reason>;
-  std::vector<Key> order;
-  std::map<Key, OverRanks> kinds;
-  for (const Violation& violation : result.verdict.violations) {
-    const Key key{violation.buffer, violation.reason};
-    OverRanks& kind = kinds[key];
-    if (kind.empty()) order.push_back(key);
-    kind.push_back(&violation);
-  }
+  const std::vector<Kind> kinds = kinds_of(result.verdict);
   std::vector<std::string> sentences;
-  std::vector<bool> told(order.size(), false);
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  std::vector<bool> told(kinds.size(), false);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (told[i]) continue;
-    const OverRanks& kind = kinds[order[i]];
     std::vector<std::string> buffers;
-    for (std::size_t j = i; j < order.size(); ++j) {
-      if (told[j] || !same_extent(kind, kinds[order[j]])) continue;
+    for (std::size_t j = i; j < kinds.size(); ++j) {
+      if (told[j] || !told_together(kinds[i], kinds[j])) continue;
       told[j] = true;
-      buffers.push_back(order[j].first);
+      buffers.push_back(kinds[j].first->buffer);
     }
-    sentences.push_back(sentence(buffers, kind, result.token_rows));
+    sentences.push_back(sentence_of(buffers, kinds[i], result));
   }
+  const Verdict& verdict = result.verdict;
+  if (verdict.tainted > 0)
+    sentences.push_back(text::count(verdict.tainted, "element") + " downstream " + (verdict.tainted == 1 ? "rests" : "rest") +
+                        " on bytes that nobody wrote or that went astray, and " + (verdict.tainted == 1 ? "was" : "were") +
+                        " not judged");
+  if (verdict.left_out > 0)
+    sentences.push_back(text::count(verdict.left_out, "element") + (verdict.left_out == 1 ? " was" : " were") +
+                        " left out: the case has a sample of its rows judged");
   return sentences;
 }
 

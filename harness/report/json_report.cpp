@@ -38,9 +38,38 @@ Value violation(const Violation& value) {
   Array tokens, first;
   for (const auto& [begin, end] : value.tokens) tokens.emplace_back(Array{begin, end});
   for (const Element& wrong : value.first) first.push_back(element(wrong));
-  return Object{{"reason", name_of(value.reason)}, {"buffer", value.buffer},         {"rank", value.rank},
-                {"tokens", std::move(tokens)},     {"token_rows", value.token_rows}, {"count", value.count},
-                {"first", std::move(first)}};
+  Object object{{"reason", name_of(value.reason)}};
+  if (!value.stage.empty()) object.emplace_back("stage", value.stage);
+  if (!value.op.empty()) object.emplace_back("op", value.op);
+  object.emplace_back("buffer", value.buffer);
+  object.emplace_back("rank", value.rank);
+  object.emplace_back("tokens", std::move(tokens));
+  object.emplace_back("token_rows", value.token_rows);
+  object.emplace_back("count", value.count);
+  object.emplace_back("first", std::move(first));
+  return object;
+}
+
+Array ids_by_request(const std::vector<std::vector<std::int32_t>>& requests) {
+  Array lists;
+  for (const auto& ids : requests) lists.emplace_back(Array(ids.begin(), ids.end()));
+  return lists;
+}
+
+Value tokens(const std::optional<Tokens>& value) {
+  if (!value) return {};
+  Array steps;
+  for (const TokenStep& step : value->steps)
+    steps.emplace_back(Object{{"stage", step.stage},
+                              {"margin", step.known ? Value(step.margin) : Value()},
+                              {"bound", step.known ? Value(step.bound) : Value()}});
+  return Object{{"ids", ids_by_request(value->ids)}, {"digest", value->digest}, {"steps", std::move(steps)}};
+}
+
+// Beside run A's tokens, so that the two can be read in the same way.
+Value tokens_poison_b(const std::optional<Tokens>& value) {
+  if (!value) return {};
+  return Object{{"ids", ids_by_request(value->poison_b_ids)}, {"digest", value->poison_b_digest}};
 }
 
 Value worst_error(const Verdict& verdict) {
@@ -80,7 +109,11 @@ Value result(const Result& value) {
                 {"digests", Object{{"inputs", text_or_null(value.inputs_digest)},
                                    {"all", text_or_null(value.all_digest)},
                                    {"outputs", std::move(outputs)}}},
+                {"tokens", tokens(value.tokens)},
+                {"tokens_poison_b", tokens_poison_b(value.tokens)},
                 {"compared", verdict.compared},
+                {"tainted", verdict.tainted},
+                {"left_out", verdict.left_out},
                 {"must_write", verdict.must_write},
                 {"written", verdict.written},
                 {"guarded", verdict.guarded},
@@ -91,7 +124,7 @@ Value result(const Result& value) {
 }
 
 Value relation(const Relation& value) {
-  return Object{{"scenario", value.scenario},
+  Object object{{"scenario", value.scenario},
                 {"quantity", value.quantity},
                 {"fault", text_or_null(value.fault)},
                 {"backend", value.backend},
@@ -99,6 +132,12 @@ Value relation(const Relation& value) {
                 {"dcp4", texts(value.dcp4)},
                 {"equal", value.equal},
                 {"expected_equal", value.expected_equal}};
+  if (value.quantity == kTokens) {
+    object.emplace_back("dcp1_ids", ids_by_request(value.dcp1_ids));
+    object.emplace_back("dcp4_ids", ids_by_request(value.dcp4_ids));
+    object.emplace_back("inconclusive_at", value.inconclusive_at ? Value(*value.inconclusive_at) : Value());
+  }
+  return object;
 }
 
 Value summary(const Report& report) {

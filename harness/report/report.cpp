@@ -27,6 +27,21 @@ bool matches(const Expectation& expected, const Verdict& verdict) {
                      [&](const Violation& violation) { return allowed(violation.reason); });
 }
 
+std::optional<std::int64_t> first_difference(const std::vector<std::vector<std::int32_t>>& a,
+                                             const std::vector<std::vector<std::int32_t>>& b) {
+  std::optional<std::int64_t> first;
+  const std::vector<std::int32_t> none;
+  for (std::size_t request = 0; request < std::max(a.size(), b.size()); ++request) {
+    const auto& one = request < a.size() ? a[request] : none;
+    const auto& other = request < b.size() ? b[request] : none;
+    const auto at = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+    if (at.first == one.end() && at.second == other.end()) continue;
+    const auto step = static_cast<std::int64_t>(at.first - one.begin());
+    first = first ? std::min(*first, step) : step;
+  }
+  return first;
+}
+
 Summary summarise(const Report& report) {
   Summary summary;
   for (const Status status : kStatuses) summary.counts[status] = 0;

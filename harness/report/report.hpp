@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/tokens.hpp"
@@ -56,15 +57,18 @@ struct Result {
   Verdict verdict;
   std::string cause;  // what the violations have in common, as a clause; empty: nothing is known
   std::string inputs_digest, all_digest;
-  std::map<std::string, std::string> output_digests;  // "rank<r>/<buffer>"; of a pipeline "rank<r>/<op>.<buffer>"
+  std::map<std::string, std::string> output_digests;  // "rank<r>/<buffer>"; of a pipeline "rank<r>/<phase>.<op>.<buffer>"
   std::optional<Tokens> tokens;                       // of generate
   double seconds = 0;
   std::string replay;  // a command line
 };
 
+// What a Relation can be about, and, of a violation, the buffer that a pipeline's tokens are taken for.
+inline constexpr std::string_view kKRows = "k_rows", kTokens = "tokens";
+
 // Whether two runs that should agree do: the same quantity under DCP1 and under DCP4.
 struct Relation {
-  std::string scenario, quantity, fault, backend;  // quantity: "k_rows", "tokens"
+  std::string scenario, quantity, fault, backend;  // quantity: kKRows, kTokens
   std::string dcp1;
   std::vector<std::string> dcp4;  // k_rows: one per rank; tokens: one
   bool equal = false, expected_equal = true;
@@ -74,6 +78,10 @@ struct Relation {
 
   bool as_expected() const { return equal == expected_equal && !inconclusive_at; }
 };
+
+// The first step at which any request's ids differ, one list ending before the other included; absent: they are equal.
+std::optional<std::int64_t> first_difference(const std::vector<std::vector<std::int32_t>>& a,
+                                             const std::vector<std::vector<std::int32_t>>& b);
 
 struct Report {
   ToolInfo tool;

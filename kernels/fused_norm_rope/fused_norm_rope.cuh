@@ -300,7 +300,7 @@ struct Body {
       block.each(args.kv_width, [=](std::int64_t i) { codes[i] = quantise(round_bf16_if(round, row.value(i)) / scale); });
       return;
     }
-    float* const scales = reinterpret_cast<float*>(record + args.kv_width);
+    auto* const scales = reinterpret_cast<float*>(record + args.kv_width);
     float* const values = block.scratch;
     // Element i of a tile is one thread's throughout, as tiles are as long as a block has threads: no barrier.
     static_assert(kTile == kLanes);
@@ -389,7 +389,7 @@ struct Body {
     std::byte* const base = detail::block_of(args.indexer, slot);
     const std::int64_t row = detail::row_of(args.indexer, slot);
     auto* const codes = reinterpret_cast<std::uint8_t*>(base + row * width);
-    float* const scales = reinterpret_cast<float*>(base + args.indexer_scales);
+    auto* const scales = reinterpret_cast<float*>(base + args.indexer_scales);
     const Quantise quantise = args.quantise;
     block.each(width, [=](std::int64_t i) { codes[i] = quantise(key[i] / scale); });
     block.each(1, [=](std::int64_t) { scales[row] = scale; });
@@ -397,7 +397,7 @@ struct Body {
 
   // LayerNorm of a row, in two passes: the mean, then the variance about it.
   static DCPCHECK_HD void layer_norm(const Args& args, const Block& block, const std::uint16_t* x, float* out) {
-    const float width = static_cast<float>(args.index_width);
+    const auto width = static_cast<float>(args.index_width);
     const float mean = block.sum(args.index_width, [=](std::int64_t i) { return load_bf16(x + i); }) / width;
     const float squares = block.sum(args.index_width, [=](std::int64_t i) {
       const float centred = load_bf16(x + i) - mean;

@@ -200,16 +200,22 @@ TEST(ReportSchema, AdmitsWhatReproWritesAndNoEditOfIt) {
   EXPECT_TRUE(fault && violation && element) << "the report shows too little to try the schema with";
 
   Json good = report;
-  // A result with a violation first, and little besides: each edit is validated anew.
+  // A result with a violation first, a relation of K rows, and little besides: each edit is validated anew.
   for (const Json& result : report.at("results")) {
     if (result.at("violations").empty() || result.at("violations")[0].at("first").empty()) continue;
     good["results"] = Json::array({result});
     break;
   }
+  for (const Json& relation : report.at("relations")) {
+    if (relation.at("quantity") != "k_rows") continue;
+    good["relations"] = Json::array({relation});
+    break;
+  }
   good["results"][0]["worst_error"] = {{"fraction", "inf"}, {"buffer", "q_c_out"}, {"rank", 0}, {"index", {0, 1}}};
   for (const char* field :
-       {"case", "id", "name", "op", "kernel", "fault", "backend", "world_size", "status", "reason", "expected", "as_expected",
-        "digests", "written", "must_write", "worst_error", "violations", "replay"}) {
+       {"case",     "id",      "name",       "op",          "kernel",     "fault",  "backend",         "world_size",
+        "status",   "reason",  "expected",   "as_expected", "digests",    "tokens", "tokens_poison_b", "tainted",
+        "left_out", "written", "must_write", "worst_error", "violations", "replay"}) {
     expect_rejected("report", good, {{field, [&](Json& d) { d["results"][0].erase(field); }}});
   }
   expect_rejected(
@@ -228,9 +234,83 @@ TEST(ReportSchema, AdmitsWhatReproWritesAndNoEditOfIt) {
         [](Json& d) { d["results"][0]["violations"][0]["tokens"] = Json::array({Json::array({1})}); }},
        {"an element without what was got", [](Json& d) { d["results"][0]["violations"][0]["first"][0].erase("got"); }},
        {"a bound's fraction in words", [](Json& d) { d["results"][0]["worst_error"]["fraction"] = "much"; }},
+       {"negative taint", [](Json& d) { d["results"][0]["tainted"] = -1; }},
+       {"K rows with ids",
+        [](Json& d) {
+          d["relations"][0]["dcp1_ids"] = {{1, 2}};
+        }},
+       {"K rows that are inconclusive", [](Json& d) { d["relations"][0]["inconclusive_at"] = nullptr; }},
+       {"an unknown quantity", [](Json& d) { d["relations"][0]["quantity"] = "rows"; }},
        {"a relation without DCP4", [](Json& d) { d["relations"][0]["dcp4"] = Json::array(); }},
        {"a device that is a number", [](Json& d) { d["environment"]["device"] = 0; }},
        {"a summary without a status", [](Json& d) { d["summary"].erase("not-run"); }}});
+}
+
+// Invented reports, to the letter what the program would make of them: the only ones that have what no corpus shows.
+TEST(ReportSchema, AdmitsTheApprovedReports) {
+  for (const char* name : {"repro.json", "run.json"})
+    EXPECT_EQ(errors("report", load(kSource / "reports/baselines" / name)), "") << name;
+}
+
+// The report of the baseline, with one result that has tokens and one relation between such.
+Json report_with_tokens() {
+  Json report = load(kSource / "reports/baselines/repro.json");
+  const auto keep = [&](const char* list, const std::function<bool(const Json&)>& wanted) {
+    for (const Json& one : report.at(list)) {
+      if (!wanted(one)) continue;
+      report[list] = Json::array({Json(one)});
+      return;
+    }
+    throw std::runtime_error(std::string("the baseline shows none of the ") + list + " with tokens");
+  };
+  keep("results", [](const Json& one) { return !one.at("tokens").is_null() && !one.at("violations").empty(); });
+  keep("relations", [](const Json& one) { return one.at("quantity") == "tokens" && !one.at("equal"); });
+  return report;
+}
+
+TEST(ReportSchema, AdmitsTokensAndNoEditOfThem) {
+  const Json good = report_with_tokens();
+  ASSERT_TRUE(good["results"][0]["violations"][0].contains("stage"));
+  expect_rejected(
+      "report", good,
+      {{"tokens on one poison", [](Json& d) { d["results"][0]["tokens_poison_b"] = nullptr; }},
+       {"tokens on the other poison alone", [](Json& d) { d["results"][0]["tokens"] = nullptr; }},
+       {"tokens without ids", [](Json& d) { d["results"][0]["tokens"].erase("ids"); }},
+       {"tokens without a digest", [](Json& d) { d["results"][0]["tokens"].erase("digest"); }},
+       {"tokens without steps", [](Json& d) { d["results"][0]["tokens"].erase("steps"); }},
+       {"ids without their request",
+        [](Json& d) {
+          d["results"][0]["tokens"]["ids"] = {1, 2};
+        }},
+       {"an id below -1", [](Json& d) { d["results"][0]["tokens"]["ids"][0][0] = -2; }},
+       {"an id past int32", [](Json& d) { d["results"][0]["tokens"]["ids"][0][0] = 2147483648; }},
+       {"half an id", [](Json& d) { d["results"][0]["tokens_poison_b"]["ids"][0][0] = 0.5; }},
+       {"a step without its stage", [](Json& d) { d["results"][0]["tokens"]["steps"][0].erase("stage"); }},
+       {"a step without a margin", [](Json& d) { d["results"][0]["tokens"]["steps"][0].erase("margin"); }},
+       {"a bound in words", [](Json& d) { d["results"][0]["tokens"]["steps"][0]["bound"] = "wide"; }},
+       {"an empty stage", [](Json& d) { d["results"][0]["violations"][0]["stage"] = ""; }},
+       {"an op that is null", [](Json& d) { d["results"][0]["violations"][0]["op"] = nullptr; }},
+       {"a relation of tokens without DCP1's", [](Json& d) { d["relations"][0].erase("dcp1_ids"); }},
+       {"a relation of tokens without DCP4's", [](Json& d) { d["relations"][0].erase("dcp4_ids"); }},
+       {"a relation of tokens that leaves open if it is sure", [](Json& d) { d["relations"][0].erase("inconclusive_at"); }},
+       {"half a step", [](Json& d) { d["relations"][0]["inconclusive_at"] = 0.5; }},
+       {"equal from an inconclusive step on",
+        [](Json& d) {
+          d["relations"][0]["equal"] = true;
+          d["relations"][0]["inconclusive_at"] = 5;
+        }},
+       {"tokens of each rank", [](Json& d) { d["relations"][0]["dcp4"].push_back(std::string(64, '0')); }},
+       {"K rows with what tokens have", [](Json& d) { d["relations"][0]["quantity"] = "k_rows"; }}});
+  for (const Json& value : {Json(0), Json(12), Json()}) {
+    Json other = good;
+    other["relations"][0]["inconclusive_at"] = value;
+    EXPECT_EQ(errors("report", other), "") << value;
+  }
+  for (const Json& value : {Json(-0.5), Json("nan"), Json("-inf"), Json()}) {
+    Json other = good;
+    other["results"][0]["tokens"]["steps"][0]["margin"] = value;
+    EXPECT_EQ(errors("report", other), "") << value;
+  }
 }
 
 }  // namespace

@@ -23,19 +23,22 @@ namespace {
 std::vector<NamedCase> in_order(std::vector<NamedCase> cases) {
   const auto key = [](const NamedCase& named) {
     const ScenarioName name = scenario_of(named.file.name);
-    return std::tuple(named.op->name != "fused_norm_rope", name.scenario.find('+') != std::string::npos, name.scenario.size(),
-                      name.scenario, name.world_size);
+    return std::tuple(named.op->name != "fused_norm_rope", named.op->pipeline.empty(),
+                      name.scenario.find('+') != std::string::npos, name.scenario.size(), name.scenario, name.world_size);
   };
   std::stable_sort(cases.begin(), cases.end(), [&](const NamedCase& a, const NamedCase& b) { return key(a) < key(b); });
   return cases;
 }
 
-std::vector<Job> jobs_for(const std::vector<NamedCase>& cases, const std::vector<const Kernel*>& kernels) {
+// Each case on the kernels that were asked for; where none were, on those that the cases of its op expect something of.
+std::vector<Job> jobs_for(const std::vector<Kernel>& known, const std::vector<NamedCase>& cases,
+                          const std::vector<const Kernel*>& asked) {
+  const auto expected = asked.empty() ? expected_kernels(known, cases) : std::map<std::string, std::vector<const Kernel*>>{};
   std::vector<Job> jobs;
   for (const NamedCase& named : cases) {
     Job job{&named, {}, {}, {}};
-    for (const Kernel* kernel : kernels)
-      if (kernel->op == named.op->name) job.runs.push_back({kernel, expectation_of(named.file, kernel->fault)});
+    for (const Kernel* kernel : asked.empty() ? expected.at(named.op->name) : asked)
+      if (runs_on(*named.op, *kernel)) job.runs.push_back({kernel, expectation_of(named.file, *kernel)});
     if (!job.runs.empty()) jobs.push_back(std::move(job));
   }
   return jobs;
@@ -70,9 +73,7 @@ int run(const Arguments& arguments, Context& context) {
   const CaseRules rules{settings.seed, settings.memory};
   const std::vector<NamedCase> cases = in_order(
       arguments.has("--corpus") ? load_cases(context, {arguments.text("--corpus")}, rules) : load_embedded(context, rules));
-  const std::vector<const Kernel*> kernels =
-      settings.kernels.empty() ? expected_kernels(context.kernels, cases) : select_kernels(context.kernels, settings.kernels);
-  const std::vector<Job> jobs = jobs_for(cases, kernels);
+  const std::vector<Job> jobs = jobs_for(context.kernels, cases, select_kernels(context.kernels, settings.kernels));
   if (arguments.has("--list")) {
     list(jobs, *context.out);
     return 0;
@@ -88,6 +89,8 @@ int run(const Arguments& arguments, Context& context) {
   if (context.progress) *context.err << "\r\x1b[K" << std::flush;
   suite.report.paired = true;
   suite.report.relations = k_rows_relations(suite.consumed, settings.backend->name());
+  std::vector<Relation> tokens = token_relations(suite.report.results);
+  suite.report.relations.insert(suite.report.relations.end(), tokens.begin(), tokens.end());
   sort_for_reading(suite.report.results);
   std::string text = render_console(suite.report, {target.colour()});
   for (const Result& result : suite.report.results)

@@ -18,7 +18,7 @@ namespace {
 // A kernel that was asked for is expected to be right, a known fault too: whoever runs it wants to see it fail. Only of
 // the fixed kernel may a case expect something else, as a launch that is refused.
 Expectation expected_of(const NamedCase& named, const Kernel& kernel) {
-  return kernel.fault.empty() ? expectation_of(named.file, "") : Expectation{};
+  return kernel.fault.empty() ? expectation_of(named.file, kernel) : Expectation{};
 }
 
 std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& cases,
@@ -30,7 +30,7 @@ std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& 
     if (kernels.empty())
       if (const Kernel* fixed = fixed_kernel(context.kernels, named.op->name)) kernels.push_back(fixed);
     for (const Kernel* kernel : kernels)
-      if (kernel->op == named.op->name) job.runs.push_back({kernel, expected_of(named, *kernel)});
+      if (runs_on(*named.op, *kernel)) job.runs.push_back({kernel, expected_of(named, *kernel)});
     if (job.runs.empty()) {
       job.skipped_kernel = selected.empty() ? "builtin:" + named.op->name : selected.front()->name;
       job.skipped = selected.empty() ? "there is no kernel for " + named.op->name

@@ -1,0 +1,746 @@
+#include "harness/exec/generate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "harness/core/chunk.hpp"
+#include "harness/core/digest.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/recipe.hpp"
+#include "harness/exec/certainty.hpp"
+#include "harness/exec/launch.hpp"
+#include "harness/exec/miniature.hpp"
+#include "harness/exec/reference_memory.hpp"
+#include "harness/exec/stages.hpp"
+
+namespace dcpcheck {
+namespace {
+
+// A tensor as the two runs have it.
+struct Observed {
+  Bytes a, b;
+  // b, with what rests on bytes that went astray turned into something else: those are the same in both runs, and the
+  // reference is to tell what depends on them. Empty: nothing rests on such bytes.
+  Bytes probe;
+
+  const Bytes& probed() const { return probe.empty() ? b : probe; }
+};
+
+Observed same(Bytes bytes) { return {bytes, bytes, {}}; }
+
+// Turns an element of a probe into another one.
+void turn(Bytes& probe, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) probe[i] = ~probe[i];
+}
+
+// A cache, and which of its bytes a launch wrote where nothing may be.
+struct Cache {
+  Observed bytes;
+  std::vector<bool> stray;  // empty: none
+};
+
+// Makes a tensor of others, on each side by itself.
+template <class Make>
+Observed on_both(Make make) {
+  Observed made{make([](const Observed& from) -> const Bytes& { return from.a; }),
+                make([](const Observed& from) -> const Bytes& { return from.b; }),
+                make([](const Observed& from) -> const Bytes& { return from.probed(); })};
+  if (made.probe == made.b) made.probe.clear();
+  return made;
+}
+
+// What a launch left behind.
+struct Launched {
+  Plan plan;
+  std::map<std::string, Observed, std::less<>> outputs;  // caches too
+  std::shared_ptr<const Expected> expected;
+  Taint taint;
+  const Observed& out(std::string_view name) const { return outputs.find(name)->second; }
+};
+
+// Ends a run: no launch can follow.
+struct Stopped {
+  Reason reason = Reason::none;
+  std::string why;
+};
+
+template <class T>
+std::vector<T> numbers_in(std::span<const std::byte> bytes) {
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
+  return numbers;
+}
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& numbers) {
+  Bytes bytes(numbers.size() * sizeof(T));
+  if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+// Columns [from, from + count) bytes of rows of `stride` bytes, for `rows` rows from row `first` on.
+Bytes columns_of(const Bytes& all, std::int64_t first, std::int64_t rows, std::int64_t stride, std::int64_t from,
+                 std::int64_t count) {
+  Bytes out(static_cast<std::size_t>(rows * count));
+  for (std::int64_t row = 0; row < rows && count > 0; ++row) {
+    std::memcpy(out.data() + row * count, all.data() + (first + row) * stride + from, static_cast<std::size_t>(count));
+  }
+  return out;
+}
+
+void append(Bytes& out, const Bytes& more) { out.insert(out.end(), more.begin(), more.end()); }
+
+class Generation {
+ public:
+  Generation(const Prepared& prepared, const Parts& parts, Backend& backend, const RunOptions& options, ReferenceMemory& memory)
+      : plan_(prepared.plan),
+        value_(prepared.plan.value),
+        inputs_(prepared.inputs),
+        parts_(parts),
+        backend_(backend),
+        options_(options),
+        references_(memory),
+        images_(backend),
+        tp_(value_.geometry.tp),
+        world_(value_.geometry.world_size),
+        heads_(value_.integer("heads")),
+        width_(value_.integer("v_head_dim")),
+        blocks_(blocks_of(*parts.at("compute_slot_mapping").op, value_)),
+        caches_(static_cast<std::size_t>(tp_)) {
+    const auto prompt = numbers_in<std::int32_t>(inputs_.get("prompt", 0));
+    auto at = prompt.begin();
+    for (const Request& request : value_.geometry.batch) {
+      const auto end = at + (request.cached + request.uncached);
+      ids_.push_back({{at, end}, {at, end}});
+      prompts_.push_back(request.cached + request.uncached);
+      at = end;
+    }
+  }
+
+  CaseResult run(std::string inputs_digest) {
+    const auto start = std::chrono::steady_clock::now();
+    CaseResult result;
+    result.inputs_digest = std::move(inputs_digest);
+    try {
+      for (const Stage& stage : stages_of(value_)) run_stage(stage);
+    } catch (const Stopped& stopped) {
+      verdict_.status = Status::fail;
+      verdict_.reason = verdict_.violations.empty() ? stopped.reason : verdict_.violations.front().reason;
+      verdict_.detail = "stopped at " + stage_ + ": " + stopped.why;
+    }
+    result.tokens = tokens();
+    if (result.tokens->ids != result.tokens->poison_b_ids) {
+      Violation violation;
+      violation.reason = Reason::uninitialised_read;
+      violation.buffer = "tokens";
+      violation.rows = static_cast<std::int64_t>(ids_.size());
+      for (std::size_t request = 0; request < ids_.size(); ++request) {
+        const auto& a = result.tokens->ids[request];
+        const auto& b = result.tokens->poison_b_ids[request];
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          if (a[i] == b[i]) continue;
+          ++violation.count;
+          if (violation.first.size() < 5)
+            violation.first.push_back({{static_cast<std::int64_t>(request), static_cast<std::int64_t>(i)},
+                                       "",
+                                       std::to_string(a[i]) + ", then " + std::to_string(b[i]),
+                                       "the same in every run"});
+        }
+      }
+      verdict_.violations.push_back(std::move(violation));
+    }
+    conclude(verdict_);
+    result.verdict = std::move(verdict_);
+    for (const auto& [name, launches] : chains_) result.outputs[name] = combine_digests(launches);
+    auto all = result.outputs;
+    all["tokens"] = result.tokens->digest;
+    result.all_digest = combine_digests(all);
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+  }
+
+ private:
+  using Given = std::map<std::string, const Observed*, std::less<>>;
+
+  // ---- one launch ----
+
+  // The inputs of a launch on one side, from what it is given; what follows from its geometry is made.
+  template <class Choose>
+  Inputs bind(const Plan& plan, const Given& given, std::int64_t rank, Choose choose) const {
+    Inputs inputs;
+    for (const TensorPlan& tensor : plan.tensors) {
+      if (tensor.role != Role::in) continue;
+      const auto found = given.find(tensor.name);
+      Bytes& storage = inputs.shared[tensor.name];
+      if (found != given.end()) {
+        storage = choose(*found->second);
+      } else if (plan_.find(tensor.name) != nullptr && plan_.tensor(tensor.name).role == Role::in) {
+        storage = inputs_.get(tensor.name, 0);
+      } else if (parse_recipe(tensor.recipe).of_geometry()) {
+        storage = make_input(plan, tensor, rank);
+      } else {
+        throw HarnessError("nothing gives the input " + tensor.name + " of " + plan.op->name);
+      }
+      if (static_cast<std::int64_t>(storage.size()) != tensor.bytes())
+        throw HarnessError("the input " + tensor.name + " of " + plan.op->name + " is given in another size");
+    }
+    return inputs;
+  }
+
+  // Launches `name` on the plan of `part` as rank `rank` of it, for rank `label` of the run, and judges it. `keep` names the
+  // outputs that something reads; caches are kept always.
+  Launched launch(const std::string& name, const Case& part_value, std::int64_t rank, std::int64_t label, const Given& given,
+                  const std::vector<std::string>& keep, const std::string& round = {}) {
+    check_interrupted(options_);
+    const Part& part = parts_.at(name);
+    Launched done;
+    done.plan = make_plan(*part.op, part_value, std::numeric_limits<std::int64_t>::max(), name);
+    const ArenaLayout arena = arena_layout(done.plan, buffers_);
+    buffers_ += static_cast<std::int64_t>(arena.buffers.size());
+    Side a, b;
+    std::set<std::string> held;
+    for (const TensorPlan& tensor : done.plan.tensors) {
+      if (tensor.role != Role::cache) continue;
+      const Observed& cache = caches_[static_cast<std::size_t>(label)][tensor.name].bytes;
+      held.insert(tensor.name);
+      if (cache.a.empty()) continue;  // the first launch: poison
+      a.held[tensor.name] = &cache.a;
+      b.held[tensor.name] = &cache.b;
+    }
+    const Inputs inputs_a = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.a; });
+    const bool differ =
+        std::any_of(given.begin(), given.end(), [](const auto& entry) { return entry.second->a != entry.second->b; });
+    const bool astray = std::any_of(given.begin(), given.end(), [](const auto& entry) { return !entry.second->probe.empty(); });
+    Inputs inputs_b;
+    if (differ) inputs_b = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.b; });
+    a.inputs = &inputs_a;
+    b.inputs = differ ? &inputs_b : &inputs_a;
+    RankLaunch launch(done.plan, arena, *part.kernel, backend_, images_, rank, options_.threads);
+    if (const LaunchError refused = launch.run(a, b); !refused.empty())
+      throw Stopped{Reason::launch_refused, name + ", rank " + std::to_string(label) + ": " + refused};
+
+    ReferenceOptions asked{options_.threads, part.kernel->lanes, value_.integer("judged_rows")};
+    done.expected = references_.ask(*part.reference, done.plan, inputs_a, rank, asked);
+    // Run A is judged on what run A was given: that is sound whatever the other one had. What rests on other memory is
+    // looked for only where it can show, or where bytes went astray.
+    if (astray || (differ && launch.runs_differ())) {
+      const Inputs probe = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.probed(); });
+      done.taint = taint_between(*done.expected, *references_.ask(*part.reference, done.plan, probe, rank, asked));
+    }
+    record(launch.judge(*done.expected, done.taint, {}), name, label, round);
+    for (const TensorPlan& tensor : done.plan.tensors) {
+      if (tensor.role == Role::in) continue;
+      const bool cache = held.contains(tensor.name);
+      if (!cache && std::find(keep.begin(), keep.end(), tensor.name) == keep.end()) continue;
+      Observed observed{bytes_after(launch, Poison::A, tensor.name), bytes_after(launch, Poison::B, tensor.name), {}};
+      if (cache) {
+        Cache& kept = caches_[static_cast<std::size_t>(label)][tensor.name];
+        kept.stray = stray_after(launch, done.plan, tensor, inputs_a, rank, kept.stray);
+        if (!kept.stray.empty()) observed.probe = observed.b;
+        for (std::size_t i = 0; i < kept.stray.size(); ++i)
+          if (kept.stray[i]) turn(observed.probe, i, 1);
+        kept.bytes = std::move(observed);
+        continue;
+      }
+      // What is tainted and yet the same in both runs must still show in what reads it.
+      if (const auto tainted = done.taint.find(tensor.name); tainted != done.taint.end()) {
+        const auto size = static_cast<std::size_t>(size_of(tensor.dtype));
+        observed.probe = observed.b;
+        for (std::size_t i = 0; i < tainted->second.size(); ++i) {
+          if (tainted->second[i] && std::memcmp(&observed.a[i * size], &observed.b[i * size], size) == 0)
+            turn(observed.probe, i * size, size);
+        }
+      }
+      done.outputs[tensor.name] = std::move(observed);
+    }
+    return done;
+  }
+
+  static Bytes bytes_after(const RankLaunch& launch, Poison poison, const std::string& name) {
+    const auto bytes = launch.after(poison, name);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  // The cache's bytes that were ever written where nothing may be, and not since then where something must be.
+  static std::vector<bool> stray_after(const RankLaunch& launch, const Plan& plan, const TensorPlan& tensor,
+                                       const Inputs& inputs, std::int64_t rank, std::vector<bool> stray) {
+    const auto was = launch.before(Poison::A, tensor.name), is = launch.after(Poison::A, tensor.name);
+    const auto mark = [&](std::int64_t from, std::int64_t to) {
+      const auto count = static_cast<std::size_t>(to - from);
+      if (count == 0 || std::memcmp(was.data() + from, is.data() + from, count) == 0) return;
+      stray.resize(is.size(), false);
+      for (auto i = static_cast<std::size_t>(from); i < static_cast<std::size_t>(to); ++i)
+        if (was[i] != is[i]) stray[i] = true;
+    };
+    std::int64_t at = 0;
+    for (const Span& span : write_set(plan, tensor, inputs, rank)) {
+      mark(at, span.begin);
+      at = span.end;
+      for (std::int64_t i = span.begin; !stray.empty() && i < span.end; ++i) stray[static_cast<std::size_t>(i)] = false;
+    }
+    mark(at, static_cast<std::int64_t>(is.size()));
+    return stray;
+  }
+
+  void record(LaunchFindings&& findings, const std::string& name, std::int64_t label, const std::string& round) {
+    for (Violation& violation : findings.violations) {
+      violation.stage = stage_;
+      violation.op = name;
+      violation.rank = label;
+    }
+    findings.worst.rank = label;
+    for (const auto& [buffer, digest] : findings.digests)
+      chains_["rank" + std::to_string(label) + "/" + stage_.substr(0, stage_.find('.')) + "." + name + "." + buffer]
+             [stage_ + round] = digest;
+    add_findings(std::move(findings), verdict_);
+  }
+
+  Case part_of(const std::string& name, const std::vector<Slice>& slices) const {
+    return part_case(*parts_.at(name).op, value_, slices, blocks_);
+  }
+
+  // ---- one stage ----
+
+  void run_stage(const Stage& stage) {
+    stage_ = stage.name;
+    const std::int64_t tokens = stage.tokens();
+    positions_.clear();
+    std::vector<std::int32_t> ids_a, ids_b;
+    for (const Slice& slice : stage.slices) {
+      const auto& [a, b] = ids_[static_cast<std::size_t>(slice.request)];
+      for (std::int64_t i = slice.cached; i < slice.cached + slice.tokens; ++i) {
+        positions_.push_back(i);
+        ids_a.push_back(a[static_cast<std::size_t>(i)]);
+        ids_b.push_back(b[static_cast<std::size_t>(i)]);
+      }
+    }
+    std::vector<std::map<std::string, Observed>> slots;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) slots.push_back(map_slots(stage, rank));
+    std::map<std::string, Observed, std::less<>> rows;
+    for (const char* table : {"q_c", "kv_c", "k_pe", "index_k"}) {
+      if (plan_.find(table) == nullptr) continue;
+      rows[table] = {miniature::embed(plan_, inputs_, table, ids_a), miniature::embed(plan_, inputs_, table, ids_b), {}};
+    }
+    std::vector<Launched> norms;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      Given given;
+      for (const auto& [name, observed] : rows) given[name] = &observed;
+      for (const auto& [name, observed] : slots[static_cast<std::size_t>(rank)]) given[name] = &observed;
+      norms.push_back(normalise(stage, rank, given));
+    }
+    if (stage.kind == Stage::Kind::prefill) prefill(stage, norms);
+    if (stage.kind == Stage::Kind::decode) decode(stage, norms, tokens);
+  }
+
+  // The slots of the launch's tokens, by the input of fused_norm_rope that takes them.
+  std::map<std::string, Observed> map_slots(const Stage& stage, std::int64_t rank) {
+    const Case part = part_of("compute_slot_mapping", stage.slices);
+    std::vector<std::int32_t> rows(stage.slices.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+    std::map<std::string, Observed> tensors;
+    tensors["idx_mapping"] = same(bytes_of(rows));
+    for (const auto& [name, group] : part.geometry.caches) tensors["block_table." + name] = same(table_of(stage, name));
+    Given given;
+    for (const auto& [name, observed] : tensors) given[name] = &observed;
+    const Launched done = launch("compute_slot_mapping", part, rank, rank, given, {"slot_mapping"});
+    const std::int64_t row = done.plan.capacity * 8;
+    std::map<std::string, Observed> slots;
+    std::int64_t index = 0;
+    for (const auto& [name, group] : part.geometry.caches) {
+      const Observed& all = done.out("slot_mapping");
+      Observed mine = on_both([&](auto side) { return columns_of(side(all), index, 1, row, 0, row); });
+      for (const Bytes* side : {&mine.a, &mine.b}) check_slots(*side, name, rank);
+      slots[name == "mla" ? "slot_mapping" : "index_slot_mapping"] = std::move(mine);
+      ++index;
+    }
+    const auto indexer = value_.geometry.caches.find("indexer");
+    if (indexer != value_.geometry.caches.end() && indexer->second.slot_mapping == "same")
+      slots["index_slot_mapping"] = slots.at("slot_mapping");
+    return slots;
+  }
+
+  Bytes table_of(const Stage& stage, const std::string& group) const {
+    std::vector<std::int32_t> rows;
+    for (const Slice& slice : stage.slices) {
+      const auto& row = blocks_.groups.at(group).table[static_cast<std::size_t>(slice.request)];
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    return bytes_of(rows);
+  }
+
+  // Slots that no cache has, or that two tokens share, would be written out of the cache or raced for.
+  void check_slots(const Bytes& bytes, const std::string& group, std::int64_t rank) const {
+    const std::int64_t slots = blocks_.groups.at(group).blocks * value_.geometry.caches.at(group).kernel_block_size;
+    std::set<std::int64_t> seen;
+    for (const std::int64_t slot : numbers_in<std::int64_t>(bytes)) {
+      if (slot < 0) continue;
+      const bool twice = !seen.insert(slot).second;
+      if (slot < slots && !twice) continue;
+      throw Stopped{Reason::inadmissible, "compute_slot_mapping gave the slot " + std::to_string(slot) + " of the " + group +
+                                              " cache on rank " + std::to_string(rank) +
+                                              (twice ? " to two tokens" : ", which has " + std::to_string(slots)) +
+                                              ": what follows cannot be launched"};
+    }
+  }
+
+  Launched normalise(const Stage& stage, std::int64_t rank, const Given& given) {
+    Case part = part_of("fused_norm_rope", stage.slices);
+    // A prefill of a server's usual size: its slot maps and top-k are as large as a launch can be. Decode reads its keys out
+    // of the cache, and does not ask for them.
+    const bool keys = stage.kind != Stage::Kind::decode;
+    if (keys) part.geometry.max_batched_tokens = std::max(value_.geometry.max_batched_tokens, stage.tokens());
+    part.params["kv_c_out"] = keys;
+    part.params["k_pe_out"] = keys && value_.integer("qk_rope_head_dim") > 0;
+    part.params["index_k_out"] = false;
+    return launch("fused_norm_rope", part, rank, rank, given, {"q_c_out", "kv_c_out", "k_pe_out"});
+  }
+
+  // A rank's queries of heads [first, first + heads), from the rows of `norm`.
+  Observed queries(const Launched& norm, std::int64_t first, std::int64_t heads) const {
+    return on_both(
+        [&](auto side) { return miniature::queries(plan_, inputs_, side(norm.out("q_c_out")), positions_, first, heads); });
+  }
+
+  Case attention(const std::vector<Slice>& slices, bool causal) const {
+    Case part = part_of("dense_prefill", slices);
+    part.params["causal"] = causal;
+    part.params["heads"] = heads_;
+    return part;
+  }
+
+  void prefill(const Stage& stage, const std::vector<Launched>& norms) {
+    struct Rank {
+      Observed q;
+      std::vector<Launched> parts, merges;  // the first part is the launch's own tokens
+    };
+    std::vector<Rank> ranks(static_cast<std::size_t>(tp_));
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      Rank& mine = ranks[static_cast<std::size_t>(rank)];
+      const Launched& norm = norms[static_cast<std::size_t>(rank)];
+      mine.q = queries(norm, rank * heads_, heads_);
+      Given given{{"q", &mine.q}, {"kv_c", &norm.out("kv_c_out")}};
+      if (norm.outputs.contains("k_pe_out")) given["k_pe"] = &norm.out("k_pe_out");
+      mine.parts.push_back(launch("dense_prefill", attention(stage.slices, true), rank, rank, given, {"out", "lse"}));
+    }
+    const std::vector<ChunkRange> chunks = context_chunks(value_, stage.slices);
+    for (std::size_t index = 0; index < chunks.size(); ++index) {
+      const std::string round = "/context." + std::to_string(index);
+      const std::vector<Observed> contexts = gather_context(stage, chunks[index], round);
+      for (std::int64_t rank = 0; rank < tp_; ++rank) {
+        Rank& mine = ranks[static_cast<std::size_t>(rank)];
+        Case part = attention(stage.slices, false);
+        part.geometry.chunk = chunks[index];
+        const Keys keys = split(contexts[static_cast<std::size_t>(rank)]);
+        Given given{{"q", &mine.q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
+        mine.parts.push_back(launch("dense_prefill", part, rank, rank, given, {"out", "lse"}, round));
+        // The context's chunks first, one after the other; the launch's own tokens last.
+        if (index > 0) {
+          const Launched& before = mine.merges.empty() ? mine.parts[1] : mine.merges.back();
+          mine.merges.push_back(merge(stage, before, mine.parts.back(), rank, round));
+        }
+        if (index + 1 == chunks.size()) {
+          const Launched& before = mine.merges.empty() ? mine.parts[1] : mine.merges.back();
+          mine.merges.push_back(merge(stage, before, mine.parts.front(), rank, "/own"));
+        }
+      }
+    }
+    // A request whose prompt ends here has its first token.
+    std::vector<Final> finals;
+    std::int64_t row = 0;
+    for (const Slice& slice : stage.slices) {
+      row += slice.tokens;
+      if (slice.cached + slice.tokens < prompts_[static_cast<std::size_t>(slice.request)]) continue;
+      Final final{slice.request, {}};
+      for (std::int64_t rank = 0; rank < tp_; ++rank) {
+        const Rank& mine = ranks[static_cast<std::size_t>(rank)];
+        Final::Rank one{&(mine.merges.empty() ? mine.parts.front() : mine.merges.back()), row - 1, 0, {}, {}};
+        for (const Launched& part : mine.parts) one.parts.push_back({part.expected.get(), &part.taint, row - 1, 0});
+        for (const Launched& part : mine.merges) one.merges.push_back({part.expected.get(), &part.taint, row - 1, 0});
+        final.ranks.push_back(std::move(one));
+      }
+      finals.push_back(std::move(final));
+    }
+    choose(finals);
+  }
+
+  Launched merge(const Stage& stage, const Launched& before, const Launched& next, std::int64_t rank,
+                 const std::string& round) {
+    Case part = part_of("merge_chunks", stage.slices);
+    part.params["heads"] = heads_;
+    const Given given{{"prefix_out", &before.out("out")},
+                      {"prefix_lse", &before.out("lse")},
+                      {"suffix_out", &next.out("out")},
+                      {"suffix_lse", &next.out("lse")}};
+    return launch("merge_chunks", part, rank, rank, given, {"out", "lse"}, round);
+  }
+
+  // Each rank's rows of the chunk; then, on every rank, those of its DCP group put together by position.
+  std::vector<Observed> gather_context(const Stage& stage, const ChunkRange& chunk, const std::string& round) {
+    std::vector<Launched> gathered;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) gathered.push_back(gather(stage.slices, stage, chunk, rank, round));
+    std::vector<Observed> contexts;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      Case part = part_of("reorg_context", stage.slices);
+      part.geometry.chunk = chunk;
+      part.params["width"] = value_.integer("kv_lora_rank") + value_.integer("qk_rope_head_dim");
+      const std::int64_t group = rank / world_ * world_;
+      const Observed pieces = on_both([&](auto side) {
+        Bytes all;
+        for (std::int64_t peer = group; peer < group + world_; ++peer)
+          append(all, side(gathered[static_cast<std::size_t>(peer)].out("workspace")));
+        return all;
+      });
+      const Given given{{"gathered", &pieces}};
+      Launched done = launch("reorg_context", part, rank, rank, given, {"context"}, round);
+      contexts.push_back(std::move(done.outputs.find("context")->second));
+    }
+    return contexts;
+  }
+
+  Launched gather(const std::vector<Slice>& slices, const Stage& stage, const ChunkRange& chunk, std::int64_t rank,
+                  const std::string& round) {
+    Case part = part_of("gather_cache", slices);
+    part.geometry.chunk = chunk;
+    const Observed table = same(table_of(stage, "mla"));
+    const Given given{{"mla_cache", &caches_[static_cast<std::size_t>(rank)].at("mla_cache").bytes}, {"block_table", &table}};
+    return launch("gather_cache", part, rank, rank, given, {"workspace"}, round);
+  }
+
+  struct Keys {
+    Observed kv_c, k_pe;
+  };
+
+  // Rows of kv_c | k_pe, taken apart.
+  Keys split(const Observed& rows) const {
+    const std::int64_t lora = value_.integer("kv_lora_rank") * 2, rope = value_.integer("qk_rope_head_dim") * 2;
+    const auto part = [&](std::int64_t from, std::int64_t count) {
+      return on_both([&](auto side) {
+        const Bytes& all = side(rows);
+        return columns_of(all, 0, static_cast<std::int64_t>(all.size()) / (lora + rope), lora + rope, from, count);
+      });
+    };
+    return {part(0, lora), part(lora, rope)};
+  }
+
+  void decode(const Stage& stage, const std::vector<Launched>& norms, std::int64_t tokens) {
+    // The new token is in the cache by now: the context is all tokens, its own too.
+    std::vector<Slice> held = stage.slices;
+    for (Slice& slice : held) slice = {slice.request, slice.cached + slice.tokens, 0};
+    const std::int64_t all_heads = heads_ * world_;  // of a DCP group: its ranks' queries are gathered
+    std::vector<Launched> parts;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      const std::int64_t group = rank / world_;
+      const Launched gathered = gather(held, stage, {}, rank, "");
+      std::vector<Observed> pieces;
+      Case part = attention(held, false);
+      part.geometry.tp = tp_ / world_;
+      part.geometry.world_size = 1;
+      part.geometry.interleave = 1;
+      part.params["heads"] = all_heads;
+      part.geometry.caches = {{"mla", {}}};
+      const ChunkPlan chunk = plan_chunk(gathered.plan.value.geometry, gathered.plan.value.geometry.caches.at("mla"));
+      // Each request's own rows, without what pads them to the longest rank's.
+      const std::int64_t row_bytes = (value_.integer("kv_lora_rank") + value_.integer("qk_rope_head_dim")) * 2;
+      std::int64_t first = 0;
+      for (std::size_t i = 0; i < held.size(); ++i) {
+        const std::int64_t valid = chunk.valid_rows(i, rank);
+        part.geometry.batch[i] = {valid, 1};
+        const Observed& workspace = gathered.out("workspace");
+        pieces.push_back(
+            on_both([&](auto side) { return columns_of(side(workspace), first, valid, row_bytes, 0, row_bytes); }));
+        first += chunk.requests[i].padded;
+      }
+      const Observed rows = on_both([&](auto side) {
+        Bytes all;
+        for (const Observed& piece : pieces) append(all, side(piece));
+        return all;
+      });
+      const Keys keys = split(rows);
+      const Observed q = group_queries(norms, group, tokens);
+      const Given given{{"q", &q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
+      parts.push_back(launch("dense_prefill", part, group, rank, given, {"out", "lse"}));
+    }
+    std::vector<Launched> merged;
+    for (std::int64_t rank = 0; rank < tp_ && world_ > 1; ++rank) merged.push_back(merge_group(stage, parts, rank, tokens));
+    std::vector<Final> finals;
+    for (std::size_t i = 0; i < stage.slices.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      Final final{stage.slices[i].request, {}};
+      for (std::int64_t rank = 0; rank < tp_; ++rank) {
+        const auto at = static_cast<std::size_t>(rank);
+        const std::int64_t group = rank / world_ * world_, head = (rank - group) * heads_;
+        Final::Rank one{world_ > 1 ? &merged[at] : &parts[at], row, 0, {}, {}};
+        for (std::int64_t peer = group; peer < group + world_; ++peer) {
+          const Launched& part = parts[static_cast<std::size_t>(peer)];
+          one.parts.push_back({part.expected.get(), &part.taint, row, head});
+        }
+        if (world_ > 1) one.merges.push_back({merged[at].expected.get(), &merged[at].taint, row, 0});
+        final.ranks.push_back(std::move(one));
+      }
+      finals.push_back(std::move(final));
+    }
+    choose(finals);
+  }
+
+  // The queries of a DCP group's heads, each rank's from its own rows.
+  Observed group_queries(const std::vector<Launched>& norms, std::int64_t group, std::int64_t tokens) const {
+    std::vector<Observed> own;
+    for (std::int64_t peer = group * world_; peer < (group + 1) * world_; ++peer)
+      own.push_back(queries(norms[static_cast<std::size_t>(peer)], peer * heads_, heads_));
+    return on_both([&](auto side) {
+      Bytes all;
+      for (std::int64_t token = 0; token < tokens; ++token) {
+        for (const Observed& one : own) {
+          const Bytes& rows = side(one);
+          const auto row = static_cast<std::int64_t>(rows.size()) / tokens;
+          append(all, columns_of(rows, token, 1, row, 0, row));
+        }
+      }
+      return all;
+    });
+  }
+
+  // A rank's own heads of what each rank of its group got over its keys, merged.
+  Launched merge_group(const Stage& stage, const std::vector<Launched>& parts, std::int64_t rank, std::int64_t tokens) {
+    Case part = part_of("merge_ranks", stage.slices);
+    part.params["heads"] = heads_;
+    const std::int64_t group = rank / world_ * world_, head = (rank - group) * heads_;
+    const auto own = [&](const char* name, std::int64_t width) {
+      return on_both([&](auto side) {
+        Bytes all;
+        for (std::int64_t peer = group; peer < group + world_; ++peer) {
+          append(all, columns_of(side(parts[static_cast<std::size_t>(peer)].out(name)), 0, tokens, heads_ * world_ * width * 4,
+                                 head * width * 4, heads_ * width * 4));
+        }
+        return all;
+      });
+    };
+    const Observed out = own("out", width_), lse = own("lse", 1);
+    const Given given{{"partial_out", &out}, {"partial_lse", &lse}};
+    return launch("merge_ranks", part, rank, rank, given, {"out", "lse"});
+  }
+
+  // ---- tokens ----
+
+  // Where a request's next token comes from: a row of each rank's outputs.
+  struct Final {
+    struct Rank {
+      const Launched* launched = nullptr;
+      std::int64_t row = 0, head = 0;
+      std::vector<JudgedRow> parts, merges;
+    };
+    std::int64_t request = 0;
+    std::vector<Rank> ranks;
+  };
+
+  void choose(const std::vector<Final>& finals) {
+    const auto table = numbers_in<float>(inputs_.get("logits", 0));
+    for (const Final& final : finals) {
+      std::vector<float> a, b;
+      std::optional<ExactOutputs> exact = ExactOutputs{};
+      for (const Final::Rank& rank : final.ranks) {
+        const std::int64_t row = heads_ * width_ * 4;
+        const Observed& out = rank.launched->out("out");
+        for (const float x : numbers_in<float>(columns_of(out.a, rank.row, 1, row, 0, row))) a.push_back(x);
+        for (const float x : numbers_in<float>(columns_of(out.b, rank.row, 1, row, 0, row))) b.push_back(x);
+        const auto own = exact ? exact_outputs(rank.parts, rank.merges, heads_, width_) : std::nullopt;
+        if (!own) {
+          exact.reset();
+          continue;
+        }
+        exact->value.insert(exact->value.end(), own->value.begin(), own->value.end());
+        exact->error.insert(exact->error.end(), own->error.begin(), own->error.end());
+      }
+      auto& ids = ids_[static_cast<std::size_t>(final.request)];
+      ids.a.push_back(miniature::greedy(miniature::logits(plan_, inputs_, a)));
+      ids.b.push_back(a == b ? ids.a.back() : miniature::greedy(miniature::logits(plan_, inputs_, b)));
+      note_step(static_cast<std::int64_t>(ids.a.size()) - 1 - prompts_[static_cast<std::size_t>(final.request)],
+                exact ? choice(*exact, table) : TokenStep{});
+    }
+  }
+
+  // Of all requests' choices of a step the one stands that is the least sure.
+  void note_step(std::int64_t index, TokenStep step) {
+    step.stage = stage_;
+    const auto at = static_cast<std::size_t>(index);
+    if (at >= steps_.size()) {
+      steps_.resize(at + 1);
+      steps_[at] = std::move(step);
+      return;
+    }
+    TokenStep& noted = steps_[at];
+    const bool narrower = !step.known || (noted.known && step.margin * noted.bound < noted.margin * step.bound);
+    if (noted.known && narrower) noted = std::move(step);
+  }
+
+  Tokens tokens() const {
+    Tokens all;
+    std::vector<std::int32_t> a, b;
+    for (std::size_t request = 0; request < ids_.size(); ++request) {
+      const auto from = static_cast<std::ptrdiff_t>(prompts_[request]);
+      all.ids.emplace_back(ids_[request].a.begin() + from, ids_[request].a.end());
+      all.poison_b_ids.emplace_back(ids_[request].b.begin() + from, ids_[request].b.end());
+      a.insert(a.end(), all.ids.back().begin(), all.ids.back().end());
+      b.insert(b.end(), all.poison_b_ids.back().begin(), all.poison_b_ids.back().end());
+    }
+    all.digest = Sha256().add(bytes_of(a)).hex();
+    all.poison_b_digest = Sha256().add(bytes_of(b)).hex();
+    all.steps = steps_;
+    return all;
+  }
+
+  struct Ids {
+    std::vector<std::int32_t> a, b;  // prompt and tokens
+  };
+
+  const Plan& plan_;
+  const Case& value_;
+  const Inputs& inputs_;
+  const Parts& parts_;
+  Backend& backend_;
+  const RunOptions& options_;
+  ReferenceMemory& references_;
+  LaunchMemory images_;
+  std::int64_t tp_, world_, heads_, width_;
+  Blocks blocks_;
+  std::vector<std::map<std::string, Cache, std::less<>>> caches_;  // by rank
+  std::vector<Ids> ids_;                                           // by request
+  std::vector<std::int64_t> prompts_;                              // tokens of each request's prompt
+  std::int64_t buffers_ = 0;                                       // of all launches so far
+  std::string stage_;
+  std::vector<std::int64_t> positions_;  // of the stage's tokens
+  Verdict verdict_;
+  std::map<std::string, std::map<std::string, std::string>> chains_;  // "rank<r>/<op>.<buffer>" -> stage -> digest
+  std::vector<TokenStep> steps_;
+};
+
+}  // namespace
+
+void check_generate(const Ops& ops, const Op& op, const Case& value, std::int64_t budget, const std::string& source) {
+  for (const auto& [name, group] : value.geometry.caches) {
+    if (has_own_map(group) || group.slot_mapping == "same" || group.slot_mapping == "none") continue;
+    throw InputError(source + ": /geometry/caches/" + name + "/slot_mapping is \"" + group.slot_mapping + "\", but " + op.name +
+                     " takes \"dcp\", \"replicated\", \"same\" and \"none\": slots follow from positions there");
+  }
+  const Blocks blocks = blocks_of(ops.at("compute_slot_mapping"), value);
+  for (const Stage& stage : stages_of(value)) {
+    if (stage.kind == Stage::Kind::decode && stage.name != "decode.0") break;  // all of one kind
+    for (const char* name : {"compute_slot_mapping", "fused_norm_rope"}) {
+      make_plan(ops.at(name), part_case(ops.at(name), value, stage.slices, blocks), budget, source + ": " + stage.name);
+    }
+    if (stage.kind != Stage::Kind::prefill) continue;
+    Case attention = part_case(ops.at("dense_prefill"), value, stage.slices, blocks);
+    make_plan(ops.at("dense_prefill"), attention, budget, source + ": " + stage.name);
+  }
+}
+
+CaseResult run_generate(const Prepared& prepared, const Parts& parts, Backend& backend, const RunOptions& options,
+                        ReferenceMemory& memory) {
+  return Generation(prepared, parts, backend, options, memory).run(prepared.inputs_digest);
+}
+
+}  // namespace dcpcheck
