@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "kernels/batch.cuh"
@@ -82,6 +83,14 @@ struct Window {
 
 DCPCHECK_HD inline Window window(std::int64_t start, std::int64_t size, std::int64_t kv_lora) {
   return {start % kv_lora, size, kv_lora};
+}
+
+// Whether a bf16 is subnormal. x86 multiplies those by microcode, 50 times slower than others, and memory that nobody wrote
+// may be full of them: where a harness has filled it with 0x8061, say, so that all unwritten rows are one row.
+inline bool is_subnormal(std::uint16_t code) { return (code & 0x7F80) == 0 && (code & 0x7F) != 0; }
+
+inline bool same(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n) {
+  return n == 0 || std::memcmp(a, b, static_cast<std::size_t>(n) * sizeof(*a)) == 0;
 }
 
 // The next multiple of kSums, n where it is one.
@@ -193,9 +202,7 @@ struct Body {
     const std::int64_t nope = args.nope, elements = nope + Decisions::rope(args.rope);
     const detail::Window k = detail::window((args.first_head + block.y) * nope, nope, args.kv_lora);
     const float scale = Decisions::scale(args.scale);
-    block.each(keys.count, [&](std::int64_t j) {
-      const std::uint16_t* const kv_c = args.kv_c + (keys.first + j) * args.kv_c_stride;
-      const std::uint16_t* const k_pe = args.k_pe + (keys.first + j) * args.k_pe_stride;
+    const auto score_of = [=](const std::uint16_t* kv_c, const std::uint16_t* k_pe) {
       // Zeroed by halves: of the whole g++ makes a string instruction, which takes as long as half of the products.
       float sums[kSums];
       for (int s = 0; s < kSums / 2; ++s) sums[s] = 0.0F;
@@ -217,8 +224,33 @@ struct Body {
           d += kSums;
         }
       }
-      scores[j] = detail::join(sums) * scale;
-    });
+      return detail::join(sums) * scale;
+    };
+    const std::uint16_t* const kv_c = args.kv_c + keys.first * args.kv_c_stride;
+    const std::uint16_t* const k_pe = args.k_pe + keys.first * args.k_pe_stride;
+#if defined(__CUDA_ARCH__)
+    block.each(keys.count,
+               [=](std::int64_t j) { scores[j] = score_of(kv_c + j * args.kv_c_stride, k_pe + j * args.k_pe_stride); });
+#else
+    // A key like the last one that began with a subnormal has its score.
+    const std::uint16_t *last_kv_c = nullptr, *last_k_pe = nullptr;
+    float last = 0.0F;
+    const std::int64_t start = k.wraps() ? 0 : k.start, size = k.wraps() ? args.kv_lora : nope;
+    for (std::int64_t j = 0; j < keys.count; ++j) {
+      const std::uint16_t *const a = kv_c + j * args.kv_c_stride, *const b = k_pe + j * args.k_pe_stride;
+      if (!detail::is_subnormal(nope > 0 ? a[k.start] : b[0])) {
+        scores[j] = score_of(a, b);
+        continue;
+      }
+      if (last_kv_c == nullptr || !detail::same(a + start, last_kv_c + start, size) ||
+          !detail::same(b, last_k_pe, elements - nope)) {
+        last = score_of(a, b);
+        last_kv_c = a;
+        last_k_pe = b;
+      }
+      scores[j] = last;
+    }
+#endif
   }
 
   // out = sum of the values weighed by `powers`, divided by `sum`.
@@ -253,7 +285,10 @@ struct Body {
       out[i] = detail::join(totals) / sum;
     });
 #else
-    // The same sums, a key at a time: along a row of kv_c they are neighbours.
+    // The same sums, a key at a time: along a row of kv_c they are neighbours. Where a row is one subnormal throughout, so are
+    // its products one number, and that of the last such row where both factors are the same.
+    float last_power = -1.0F, last = 0.0F;
+    std::uint16_t last_code = 0;
     for (std::int64_t at = 0; at < kSums * columns; ++at) partial[at] = 0.0F;
     for (std::int64_t j = 0; j < keys.count; ++j) {
       const std::uint16_t* const row = kv_c + j * args.kv_c_stride;
@@ -261,6 +296,13 @@ struct Body {
       const float power = powers[j];
       if (v.wraps()) {
         for (std::int64_t i = 0; i < columns; ++i) totals[i] = totals[i] + power * load_bf16(row + v.at(i));
+      } else if (detail::is_subnormal(row[v.start]) && detail::same(row + v.start, row + v.start + 1, columns - 1)) {
+        if (power != last_power || row[v.start] != last_code) {
+          last = power * load_bf16(row + v.start);
+          last_power = power;
+          last_code = row[v.start];
+        }
+        for (std::int64_t i = 0; i < columns; ++i) totals[i] = totals[i] + last;
       } else {
         const std::uint16_t* const from = row + v.start;
         KERNELS_INDEPENDENT
