@@ -2,7 +2,6 @@
 //
 // At position 0 the embedding is zeros before it is normed, so that the result is 0 times rstd times the weight: zeros,
 // exactly, unless eps is 0 (1 / sqrt(0) is infinite) or the weight is no finite number; then NaNs.
-#include <algorithm>
 #include <vector>
 
 #include "harness/core/parallel.hpp"
@@ -13,17 +12,6 @@
 namespace dcpcheck::reference {
 
 Expected fused_eh_norm(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options);
-
-namespace {
-
-// Puts `part` into the columns of `row` from `first` on. Parts must come in the order of their columns.
-void put_part(const Row& part, std::int64_t first, Row& row) {
-  std::copy(part.value.begin(), part.value.end(), row.value.begin() + first);
-  std::copy(part.error.begin(), part.error.end(), row.error.begin() + first);
-  for (const Other& other : part.others) row.others.push_back({first + other.column, other.interval});
-}
-
-}  // namespace
 
 Expected fused_eh_norm(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options) {
   const Case& value = plan.value;

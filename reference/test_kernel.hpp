@@ -211,6 +211,7 @@ class TestArithmetic {
     return amax;
   }
   float power(float x) const {
+    if (std::isinf(x)) return x;
     int exponent = 0;
     const float mantissa = std::frexp(x, &exponent);
     return std::ldexp(1.0F, mantissa == 0.5F || is(Fault::exponent_floored) ? exponent - 1 : exponent);
