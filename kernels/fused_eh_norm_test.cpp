@@ -96,7 +96,7 @@ struct Trial {
       const bool zeroed = first && positions[static_cast<std::size_t>(t)] == 0;
       double squares = 0;
       for (std::int64_t i = 0; i < width; ++i) squares += std::pow(dcpcheck::decode_bf16(x[t * width + i]), 2);
-      const double eps = static_cast<double>(first ? embeds_eps : hidden_eps);
+      const auto eps = static_cast<double>(first ? embeds_eps : hidden_eps);
       const double root = std::sqrt(squares / static_cast<double>(width) + eps);
       for (std::int64_t i = 0; i < width; ++i) {
         out.push_back(zeroed ? 0 : dcpcheck::decode_bf16(x[t * width + i]) / root * dcpcheck::decode_bf16(weight[i]));

@@ -1,6 +1,5 @@
 // The reference of fused_q against fp32 arithmetic: every right order of operations is admitted, every wrong one is not; and
 // which exponents an index head may have.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 
 namespace dcpcheck::reference::testing {
 namespace {
-
-using ::testing::AnyOf;
 
 std::string text(int tokens, const std::string& params, const std::string& contract = "", const std::string& values = "") {
   return R"({"op": "fused_q", "seed": "0000000000000007", "geometry": {"batch": [{"cached": 3, "uncached": )" +
@@ -252,7 +249,7 @@ TEST(FusedQExponents, BothWhereRopeReachesAcross) {
   worked.refresh();
   const Admissible& weight = worked.expected.find("index_weights_out")->second;
   ASSERT_EQ(weight.alternatives.size(), 1U);
-  const double factor = static_cast<double>(worked.plan.value.number("softmax_scale"));
+  const auto factor = static_cast<double>(worked.plan.value.number("softmax_scale"));
   EXPECT_NEAR(weight.value[0] / factor / worked.plan.value.number("head_scale"), 0x1p-8, 1e-9);
   EXPECT_EQ(weight.alternatives[0].value, 2 * weight.value[0]);
   const Admissible& codes = worked.expected.find("index_q_fp8")->second;
