@@ -22,6 +22,11 @@ inline constexpr float kE4m3Max = 448.0F;
 DCPCHECK_HD inline float load_bf16(const std::uint16_t* at) { return dcpcheck::decode_bf16(*at); }
 DCPCHECK_HD inline void store_bf16(std::uint16_t* at, float value) { *at = dcpcheck::encode_bf16(value); }
 
+// An fp32 to memory. NaNs become one code there, as they do in the narrower types.
+DCPCHECK_HD inline void store_fp32(float* at, float value) {
+  *at = value == value ? value : dcpcheck::float_of_bits(0x7FC00000U);
+}
+
 // The value rounded to bf16, as where a kernel keeps an intermediate in that type.
 DCPCHECK_HD inline float round_bf16(float value) { return dcpcheck::decode_bf16(dcpcheck::encode_bf16(value)); }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,12 @@ class Reader {
     const std::int64_t step = tensor_.strides.empty() ? 1 : tensor_.strides.back();
     for (std::int64_t i = 0; i < count; ++i) out[static_cast<std::size_t>(i)] = widen(first + i * step);
   }
+  // Row `j` of step `i` of a tensor of three axes.
+  void read_row(std::int64_t i, std::int64_t j, std::vector<double>& out) const {
+    out.resize(static_cast<std::size_t>(tensor_.shape[2]));
+    const std::int64_t first = element(i, j);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = widen(first + static_cast<std::int64_t>(k) * tensor_.strides[2]);
+  }
   std::vector<double> all() const {
     std::vector<double> out;
     read_row(0, out);
@@ -63,6 +70,26 @@ class Reader {
 
   const TensorPlan& tensor_;
   const std::byte* data_;
+};
+
+// Rows of an input, one at a time.
+class InputRows {
+ public:
+  InputRows(const Plan& plan, const Inputs& inputs, std::string_view name, std::int64_t rank)
+      : reader_(plan, inputs, name, rank) {}
+  std::span<const double> row(std::int64_t i) {
+    reader_.read_row(i, scratch_);
+    return scratch_;
+  }
+  // Row `j` of step `i` of a tensor of three axes.
+  std::span<const double> row(std::int64_t i, std::int64_t j) {
+    reader_.read_row(i, j, scratch_);
+    return scratch_;
+  }
+
+ private:
+  Reader reader_;
+  std::vector<double> scratch_;
 };
 
 }  // namespace dcpcheck::reference

@@ -4,12 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "harness/core/error.hpp"
 #include "harness/core/parallel.hpp"
+#include "reference/angles.hpp"
 #include "reference/decode.hpp"
 #include "reference/norms.hpp"
 #include "reference/quantise.hpp"
-#include "reference/rope.hpp"
 #include "reference/sheet.hpp"
 
 namespace dcpcheck::reference {
@@ -32,41 +31,6 @@ struct Contract {
     const std::string& rule = value.option("tile_scale");
     tile_scale = rule == "fp32_div" ? ScaleRule::fp32_div : rule == "fp32_mul" ? ScaleRule::fp32_mul : ScaleRule::pow2;
   }
-};
-
-// Rows of an input, one at a time.
-class InputRows {
- public:
-  InputRows(const Plan& plan, const Inputs& inputs, std::string_view name, std::int64_t rank)
-      : reader_(plan, inputs, name, rank) {}
-  std::span<const double> row(std::int64_t i) {
-    reader_.read_row(i, scratch_);
-    return scratch_;
-  }
-
- private:
-  Reader reader_;
-  std::vector<double> scratch_;
-};
-
-// A rope table: cos | sin, a row a position.
-class Angles {
- public:
-  Angles(const Plan& plan, const Inputs& inputs, std::string_view name, std::int64_t rank)
-      : rows_(plan, inputs, name, rank), count_(plan.tensor(name).rows()), bf16_(plan.tensor(name).dtype == DType::bf16) {}
-  void turn(Row& row, std::int64_t position, bool interleaved, bool bf16_inputs) {
-    if (position < 0 || position >= count_) {
-      throw HarnessError("fused_norm_rope: position " + std::to_string(position) +
-                         " of a live token is past the rope table's " + std::to_string(count_) + " rows");
-    }
-    const std::span<const double> both = rows_.row(position);
-    rope(row, both.first(both.size() / 2), both.last(both.size() / 2), interleaved, bf16_ && bf16_inputs);
-  }
-
- private:
-  InputRows rows_;
-  std::int64_t count_;
-  bool bf16_;
 };
 
 // All outputs of the op that the plan has.

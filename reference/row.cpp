@@ -61,6 +61,12 @@ std::span<const Other> Row::others_of(std::int64_t column) const {
   return {first, last};
 }
 
+void put_part(const Row& part, std::int64_t first, Row& row) {
+  std::copy(part.value.begin(), part.value.end(), row.value.begin() + first);
+  std::copy(part.error.begin(), part.error.end(), row.error.begin() + first);
+  for (const Other& other : part.others) row.others.push_back({first + other.column, other.interval});
+}
+
 void round_to_bf16(Row& row) {
   std::vector<Other> others;
   std::vector<Interval> found, distinct;

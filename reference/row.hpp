@@ -58,6 +58,9 @@ struct Row {
   std::span<const Other> others_of(std::int64_t column) const;
 };
 
+// Puts `part` into the columns of `row` from `first` on. Parts must come in the order of their columns.
+void put_part(const Row& part, std::int64_t first, Row& row);
+
 // Rounds every element to bf16 (contracts norm_round, pre_rope_round, pre_quant_round): each admissible code becomes an
 // exact value of its own. Only where there are more than a handful is their hull kept instead.
 void round_to_bf16(Row& row);

@@ -63,12 +63,13 @@ inline FieldKind kind_of(const Plan& plan, const std::string& name) {
 // Inadmissible elements of one token's row, by field; fields with none are left out.
 inline std::map<std::string, int> judge_token(const Worked& worked, std::int64_t token, const Stored& stored) {
   std::map<std::string, int> wrong;
-  const Case& value = worked.plan.value;
+  const auto chosen = [&](const char* option, const char* choice) {  // not every op has every option
+    const auto found = worked.plan.value.contract.find(option);
+    return found != worked.plan.value.contract.end() && found->second == choice;
+  };
   for (const auto& [name, bytes] : stored) {
     const FieldKind kind = kind_of(worked.plan, name);
-    const Comparison how{kind.dtype,
-                         {value.option("e4m3_overflow") == "saturate", value.option("nan") == "clamp"},
-                         value.option("division") == "full"};
+    const Comparison how{kind.dtype, {!chosen("e4m3_overflow", "nan"), chosen("nan", "clamp")}, chosen("division", "full")};
     std::vector<float> scales;
     if (kind.scaled_by == "mla_scale") {
       scales = {static_cast<float>(Reader(worked.plan, worked.inputs, "mla_scale", 0).number(0))};

@@ -1,5 +1,5 @@
-// For tests: fused_norm_rope in fp32, in many legitimate orders of operations, and with faults. It stores what a kernel
-// would, by field; it is no kernel and knows no slots.
+// For tests: kernels in fp32, in many legitimate orders of operations, and with faults. They store what a kernel would, by
+// field; they are no kernels and know no slots. First what all have in common, then fused_norm_rope.
 #pragma once
 
 #include <algorithm>
@@ -92,39 +92,25 @@ inline float sum_of(const Floats& x, int how) {
 // What a kernel stored for one token, field by field; scales among them.
 using Stored = std::map<std::string, std::vector<std::byte>, std::less<>>;
 
-class TestKernel {
+// What all ops' test kernels compute with. `rank`: whose inputs they read.
+class TestArithmetic {
  public:
-  TestKernel(const Plan& plan, const Inputs& inputs, Fault fault = Fault::none)
-      : plan_(plan), inputs_(inputs), fault_(fault), full_(plan.value.option("division") == "full") {
+  TestArithmetic(const Plan& plan, const Inputs& inputs, std::int64_t rank, Fault fault)
+      : plan_(plan), inputs_(inputs), rank_(rank), fault_(fault), full_(chosen("division", "full")) {
+    policy_ = {!chosen("e4m3_overflow", "nan"), chosen("nan", "clamp")};
     for (const TensorPlan& tensor : plan.tensors) {
       const bool numbers = tensor.dtype != DType::i64 && tensor.dtype != DType::i32;
       if (tensor.role == Role::in && tensor.shape.size() == 1 && numbers) {
-        fixed_[tensor.name] = floats(Reader(plan, inputs, tensor.name, 0).all());
+        fixed_[tensor.name] = floats(Reader(plan, inputs, tensor.name, rank).all());
       }
     }
-    policy_ = {plan.value.option("e4m3_overflow") == "saturate", plan.value.option("nan") == "clamp"};
   }
 
-  Stored run(std::int64_t token, const Variation& how) {
-    how_ = how;
-    stored_.clear();
-    const bool rounded = plan_.value.option("norm_round") == "bf16";
-    const Case& value = plan_.value;
-    store("q_c_out", rms_norm(row("q_c", token), fixed_["q_weight"], value.number("q_eps"), value.number("kv_eps"), rounded));
-    const Floats kv = rms_norm(row("kv_c", token), fixed_["kv_weight"], value.number("kv_eps"), value.number("q_eps"), rounded);
-    store("kv_c_out", kv);
-    if (plan_.find("mla_cache") != nullptr) store_kv(kv);
-    if (plan_.find("k_pe") != nullptr) {
-      Floats key = row("k_pe", token);
-      rope(key, "cos_sin_cache", token, value.flag("rope_interleaved"));
-      store("k_pe_out", key);
-      store_k_pe(key);
-    }
-    if (plan_.find("index_k") != nullptr) index(token);
-    return stored_;
+ protected:
+  bool chosen(const std::string& option, const std::string& choice) const {
+    const auto found = plan_.value.contract.find(option);
+    return found != plan_.value.contract.end() && found->second == choice;
   }
-
- private:
   static Floats floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
   static float bf16(float x) { return static_cast<float>(widen_bf16(narrow_bf16(x))); }
   static float step(float x, int ulps) {
@@ -136,9 +122,15 @@ class TestKernel {
 
   Floats row(std::string_view name, std::int64_t token) const {
     std::vector<double> x;
-    Reader(plan_, inputs_, name, 0).read_row(token, x);
+    Reader(plan_, inputs_, name, rank_).read_row(token, x);
     return floats(x);
   }
+  Floats row(std::string_view name, std::int64_t i, std::int64_t j) const {
+    std::vector<double> x;
+    Reader(plan_, inputs_, name, rank_).read_row(i, j, x);
+    return floats(x);
+  }
+  std::int64_t position(std::int64_t token) const { return Reader(plan_, inputs_, "positions", rank_).integer(token); }
   float divide(float a, float b) const {
     const float quotient = a / b;
     return full_ && std::isnormal(quotient) ? step(quotient, how_.division_ulps) : quotient;
@@ -175,24 +167,8 @@ class TestKernel {
     return y;
   }
 
-  Floats layer_norm(const Floats& x) const {
-    const Floats &weight = fixed_.at("index_weight"), &bias = fixed_.at("index_bias");
-    const float average = mean(sum_of(x, how_.sum), x.size());
-    Floats squares;
-    for (const float v : x) squares.push_back((v - average) * (v - average));
-    if (is(Fault::last_dropped)) squares.back() = 0;
-    const float eps = is(Fault::no_eps) ? 0 : plan_.value.number(is(Fault::eps_of_other) ? "kv_eps" : "index_eps");
-    const float rstd = rsqrt(mean(sum_of(squares, how_.sum), x.size()) + eps);
-    Floats y;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const float c = x[i] - average, w = weight[is(Fault::weight_of_neighbour) ? (i + 1) % x.size() : i];
-      y.push_back(how_.fma && how_.product == 0 ? std::fma(c * rstd, w, bias[i]) : scaled(c, rstd, w) + bias[i]);
-    }
-    return y;
-  }
-
-  void rope(Floats& x, std::string_view table, std::int64_t token, bool interleaved) const {
-    const Floats angles = row(table, Reader(plan_, inputs_, "positions", 0).integer(token));
+  void rope(Floats& x, std::string_view table, std::int64_t position, bool interleaved) const {
+    const Floats angles = row(table, position);
     const std::size_t half = angles.size() / 2;
     if (is(Fault::pairing_swapped)) interleaved = !interleaved;
     for (std::size_t i = 0; i < half; ++i) {
@@ -226,7 +202,7 @@ class TestKernel {
   }
   Floats quantised(const Floats& x) const {
     Floats y = x;
-    if (plan_.value.option("pre_quant_round") == "bf16") std::transform(x.begin(), x.end(), y.begin(), bf16);
+    if (chosen("pre_quant_round", "bf16")) std::transform(x.begin(), x.end(), y.begin(), bf16);
     return y;
   }
   static float largest(const Floats& x, std::size_t begin, std::size_t end) {
@@ -235,10 +211,68 @@ class TestKernel {
     return amax;
   }
   float power(float x) const {
+    if (std::isinf(x)) return x;
     int exponent = 0;
     const float mantissa = std::frexp(x, &exponent);
     return std::ldexp(1.0F, mantissa == 0.5F || is(Fault::exponent_floored) ? exponent - 1 : exponent);
   }
+  // The UE8M0 scale of x, all of it one tile.
+  float ue8m0_scale(const Floats& x) const {
+    const float amax = largest(x, 0, x.size()), most = is(Fault::largest_code_447) ? 447 : 448;
+    return power(divide(is(Fault::no_floor) ? amax : std::max(amax, 1e-4F), most));
+  }
+
+  const Plan& plan_;
+  const Inputs& inputs_;
+  std::int64_t rank_;
+  Fault fault_;
+  bool full_;
+  E4m3Policy policy_;
+  std::map<std::string, Floats, std::less<>> fixed_;  // weights and scalars
+  Variation how_;
+  Stored stored_;
+};
+
+class TestKernel : public TestArithmetic {
+ public:
+  TestKernel(const Plan& plan, const Inputs& inputs, Fault fault = Fault::none) : TestArithmetic(plan, inputs, 0, fault) {}
+
+  Stored run(std::int64_t token, const Variation& how) {
+    how_ = how;
+    stored_.clear();
+    const bool rounded = plan_.value.option("norm_round") == "bf16";
+    const Case& value = plan_.value;
+    store("q_c_out", rms_norm(row("q_c", token), fixed_["q_weight"], value.number("q_eps"), value.number("kv_eps"), rounded));
+    const Floats kv = rms_norm(row("kv_c", token), fixed_["kv_weight"], value.number("kv_eps"), value.number("q_eps"), rounded);
+    store("kv_c_out", kv);
+    if (plan_.find("mla_cache") != nullptr) store_kv(kv);
+    if (plan_.find("k_pe") != nullptr) {
+      Floats key = row("k_pe", token);
+      rope(key, "cos_sin_cache", position(token), value.flag("rope_interleaved"));
+      store("k_pe_out", key);
+      store_k_pe(key);
+    }
+    if (plan_.find("index_k") != nullptr) index(token);
+    return stored_;
+  }
+
+ private:
+  Floats layer_norm(const Floats& x) const {
+    const Floats &weight = fixed_.at("index_weight"), &bias = fixed_.at("index_bias");
+    const float average = mean(sum_of(x, how_.sum), x.size());
+    Floats squares;
+    for (const float v : x) squares.push_back((v - average) * (v - average));
+    if (is(Fault::last_dropped)) squares.back() = 0;
+    const float eps = is(Fault::no_eps) ? 0 : plan_.value.number(is(Fault::eps_of_other) ? "kv_eps" : "index_eps");
+    const float rstd = rsqrt(mean(sum_of(squares, how_.sum), x.size()) + eps);
+    Floats y;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float c = x[i] - average, w = weight[is(Fault::weight_of_neighbour) ? (i + 1) % x.size() : i];
+      y.push_back(how_.fma && how_.product == 0 ? std::fma(c * rstd, w, bias[i]) : scaled(c, rstd, w) + bias[i]);
+    }
+    return y;
+  }
+
   float tile_scale(float amax) const {
     const std::string& rule = plan_.value.option("tile_scale");
     const float most = is(Fault::largest_code_447) ? 447 : 448;
@@ -266,25 +300,15 @@ class TestKernel {
     Floats key = layer_norm(row("index_k", token));
     if (plan_.value.option("pre_rope_round") == "bf16") std::transform(key.begin(), key.end(), key.begin(), bf16);
     if (plan_.find("index_cos_sin_cache") != nullptr) {
-      rope(key, "index_cos_sin_cache", token, plan_.value.flag("index_rope_interleaved"));
+      rope(key, "index_cos_sin_cache", position(token), plan_.value.flag("index_rope_interleaved"));
     }
     if (plan_.find("index_k_out") != nullptr) store("index_k_out", key);
     if (plan_.find("indexer_cache") == nullptr) return;
     const Floats values = quantised(key);
-    const float amax = largest(values, 0, values.size()), most = is(Fault::largest_code_447) ? 447 : 448;
-    const float scale = power(divide(is(Fault::no_floor) ? amax : std::max(amax, 1e-4F), most));
+    const float scale = ue8m0_scale(values);
     store_codes("indexer_cache.codes", values, 0, values.size(), scale);
     put("indexer_cache.scale", &scale, sizeof scale);
   }
-
-  const Plan& plan_;
-  const Inputs& inputs_;
-  Fault fault_;
-  bool full_;
-  E4m3Policy policy_;
-  std::map<std::string, Floats, std::less<>> fixed_;  // weights and scalars
-  Variation how_;
-  Stored stored_;
 };
 
 }  // namespace dcpcheck::reference::testing

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "harness/core/chunk.hpp"
@@ -17,17 +18,24 @@
 namespace dcpcheck {
 namespace {
 
-// How a tensor's elements are reached: runs of neighbours, one a row. A vector is one row, unless it is one of tokens.
+// How a tensor's elements are reached: runs of neighbours, one a row. A vector is one row, unless it is one of tokens. Rows
+// are axis 0; those of a tensor whose axis 1 is the tokens, as of one by head, are the tokens of each step of axis 0.
 struct RowView {
-  std::int64_t rows = 1, columns = 1, stride = 0;
-  bool by_token = false;
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t group = 1, stride = 0;  // so many rows lie one after another, and stride elements from one such run to the next
+  std::int64_t tokens = 0;             // row r is that of token r % tokens; 0: of none
+
+  std::int64_t start(std::int64_t row) const { return row / group * stride + row % group * columns; }
+  bool is_live(std::int64_t row, std::int64_t live) const { return tokens == 0 || row % tokens < live; }
 };
 
 RowView view_of(const TensorPlan& tensor) {
   RowView view;
-  view.by_token = tensor.spec != nullptr && !tensor.spec->shape.empty() && tensor.spec->shape.front().text() == "T";
+  const auto by_token = [&](std::size_t axis) {
+    return tensor.spec != nullptr && tensor.spec->shape.size() > axis && tensor.spec->shape[axis].text() == "T";
+  };
   if (tensor.shape.empty()) return view;
-  if (tensor.shape.size() == 1 && !view.by_token) {
+  if (tensor.shape.size() == 1 && !by_token(0)) {
     view.columns = tensor.shape.front();
     if (tensor.strides.front() != 1) throw HarnessError(tensor.name + ": a strided vector");
     return view;
@@ -39,12 +47,19 @@ RowView view_of(const TensorPlan& tensor) {
   for (std::size_t axis = tensor.shape.size(); axis-- > 1; dense *= tensor.shape[axis]) {
     if (tensor.strides[axis] != dense) throw HarnessError(tensor.name + ": only axis 0 can be strided");
   }
+  if (by_token(0)) {
+    view.tokens = view.rows;
+  } else if (by_token(1) && tensor.shape[1] > 0) {
+    view.group = view.tokens = tensor.shape[1];
+    view.columns /= view.group;
+    view.rows *= view.group;
+  }
   return view;
 }
 
 // Storage of the tensor: gaps filled, elements not yet.
 Bytes storage_of(const TensorPlan& tensor, const RowView& view) {
-  const std::int64_t last = view.rows == 0 ? 0 : (view.rows - 1) * view.stride + view.columns;
+  const std::int64_t last = view.rows == 0 ? 0 : view.start(view.rows - 1) + view.columns;
   if (tensor.offset < 0 || tensor.offset + last > tensor.storage_elements) {
     throw HarnessError(tensor.name + ": its storage is smaller than its elements");
   }
@@ -121,15 +136,15 @@ Bytes make_partials(const Plan& plan, const TensorPlan& tensor, const std::strin
   const Bytes held = make_tensor(plan, *found, rank, threads);
   const RowView view = view_of(tensor), lse_view = view_of(*found);
   if (tensor.columns() == 0) return storage;
-  const std::int64_t width = tensor.columns() / found->columns();
+  const std::int64_t width = view.columns / lse_view.columns;
   const Stream stream(plan.value.seed, tensor.name, 2);
   for (std::int64_t row = 0; row < view.rows; ++row) {
     for (std::int64_t head = 0; head < lse_view.columns; ++head) {
       float lse = 0;
-      std::memcpy(&lse, held.data() + (found->offset + row * lse_view.stride + head) * size_of(found->dtype), sizeof lse);
+      std::memcpy(&lse, held.data() + (found->offset + lse_view.start(row) + head) * size_of(found->dtype), sizeof lse);
       const std::uint64_t kind = stream.word(static_cast<std::uint64_t>(row * lse_view.columns + head)) % 4;
       if (std::isfinite(lse) || kind == 3) continue;
-      std::byte* const place = storage.data() + (tensor.offset + row * view.stride + head * width) * size_of(tensor.dtype);
+      std::byte* const place = storage.data() + (tensor.offset + view.start(row) + head * width) * size_of(tensor.dtype);
       const float value = kind == 2 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
       for (std::int64_t i = 0; i < width; ++i) std::memcpy(place + i * size_of(tensor.dtype), &value, sizeof value);
     }
@@ -145,7 +160,7 @@ Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank,
   const RowView view = view_of(tensor);
   Bytes storage = storage_of(tensor, view);
   const std::int64_t size = size_of(tensor.dtype);
-  const auto place = [&](std::int64_t row) { return storage.data() + (tensor.offset + row * view.stride) * size; };
+  const auto place = [&](std::int64_t row) { return storage.data() + (tensor.offset + view.start(row)) * size; };
   const Recipe recipe = parse_recipe(tensor.recipe);
   if (recipe.of_geometry()) {
     const std::vector<std::int64_t> values = geometry_values(plan, tensor, rank);
@@ -161,16 +176,18 @@ Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank,
       tensor.spec != nullptr && tensor.spec->per_rank ? tensor.name + "@" + std::to_string(rank) : tensor.name;
   // Rows of padding tokens hold what the case says, whatever the tensor's own recipe. Integers have no such rows.
   const bool is_float = tensor.dtype == DType::bf16 || tensor.dtype == DType::fp32 || tensor.dtype == DType::e4m3;
-  const std::int64_t live = view.by_token && is_float ? std::min(plan.live, view.rows) : view.rows;
+  const Recipe padding = parse_recipe(plan.value.geometry.padding.values);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(view.columns, 1));
   parallel_parts(view.rows, threads, grain, [&](std::int64_t begin, std::int64_t end) {
-    if (begin < live) {
-      RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, recipe);
-      for (std::int64_t row = begin; row < std::min(end, live); ++row) filler.fill(row, place(row));
-    }
-    if (end > live) {
-      RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, parse_recipe(plan.value.geometry.padding.values));
-      for (std::int64_t row = std::max(begin, live); row < end; ++row) filler.fill(row, place(row));
+    RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, recipe);
+    std::optional<RowFiller> padder;  // made where it is needed: not every recipe fills every tensor
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (!is_float || view.is_live(row, plan.live)) {
+        filler.fill(row, place(row));
+        continue;
+      }
+      if (!padder) padder.emplace(plan.value.seed, name, tensor.dtype, view.columns, padding);
+      padder->fill(row, place(row));
     }
   });
   return storage;

@@ -468,6 +468,56 @@ TEST(Inputs, PaddingRowsHaveTheirOwnRecipe) {
   for (const float value : floats(make_inputs(made.plan).get("w", 0), DType::bf16)) EXPECT_NE(value, 9.0f);
 }
 
+// [heads, T, …], heads apart by more than they hold: a row is a head's of a token.
+TEST(Inputs, PaddingRowsOfATensorByHead) {
+  Made made;
+  made.padding().tokens = 2;
+  made.padding().values = "constant:9";
+  made.size();
+  const std::int64_t tokens = made.plan.tokens, head = tokens * 3 + 5;
+  made.add("x", DType::bf16, {4, tokens, 3}, "ladder", "heads", head, 7);
+  made.specs.back().shape.emplace_back("T");
+  const std::vector<float> got = floats(make_inputs(made.plan).get("x", 0), DType::bf16);
+  ASSERT_EQ(got.size(), static_cast<std::size_t>(4 * head + 7));
+  const std::string one = digest(make_inputs(made.plan, 1));
+  EXPECT_EQ(digest(make_inputs(made.plan, 3)), one);
+  std::size_t gaps = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i) - 7;
+    if (at < 0 || at % head >= tokens * 3) {
+      EXPECT_TRUE(std::isnan(got[i])) << i;
+      ++gaps;
+      continue;
+    }
+    const std::int64_t token = at % head / 3, row = at / head * tokens + token;
+    constexpr float kSigmas[] = {1, 0.1F, 0.03F, 0.01F, 1e-3F};
+    if (token < made.plan.live) {
+      EXPECT_LT(std::fabs(got[i]), 5 * kSigmas[row % 5]) << i;  // the recipes' rows are the same rows
+    } else {
+      EXPECT_EQ(got[i], 9.0F) << i;
+    }
+  }
+  EXPECT_EQ(gaps, 7U + 4 * 5);
+}
+
+TEST(Inputs, PartialsOfPaddingTokensByRank) {
+  Made made;
+  made.padding().tokens = 3;
+  made.size();
+  const std::int64_t tokens = made.plan.tokens;
+  made.add("out", DType::fp32, {2, tokens, 8}, "partials:lse", "W");
+  made.specs.back().shape.emplace_back("T");
+  made.add("lse", DType::fp32, {2, tokens, 2}, "normal:1", "W");
+  made.specs.back().shape.emplace_back("T");
+  const Inputs inputs = make_inputs(made.plan);
+  const std::vector<float> outs = floats(inputs.get("out", 0), DType::fp32), lses = floats(inputs.get("lse", 0), DType::fp32);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const bool live = static_cast<std::int64_t>(i / 8) % tokens < made.plan.live;
+    EXPECT_EQ(std::isfinite(outs[i]), live) << i;
+    EXPECT_EQ(std::isfinite(lses[i / 4]), live) << i;
+  }
+}
+
 TEST(Inputs, ThreadsChangeNothing) {
   Made made;
   made.padding().tokens = 300;

@@ -12,6 +12,8 @@
 #include "kernels/block.cuh"
 #include "kernels/math.cuh"
 #include "kernels/mla_layout.hpp"
+#include "kernels/rms_norm.cuh"
+#include "kernels/rope.cuh"
 
 namespace kernels::fused_norm_rope {
 
@@ -30,15 +32,6 @@ struct Rows {
 struct OutRows {
   std::uint16_t* data = nullptr;  // nullptr: not asked for
   std::int64_t stride = 0;
-};
-
-// A rope table: a row a position, cos | sin.
-struct RopeTable {
-  const void* data = nullptr;
-  std::int64_t width = 0;  // elements of a row, twice the pairs; 0: nothing is rotated
-  std::int64_t rows = 0;
-  bool bf16 = false;         // its elements: bf16, else fp32
-  bool interleaved = false;  // pairs (2i, 2i + 1), else (i, i + half)
 };
 
 // A paged cache: block = slot / block_size at block * block_stride bytes from data, row = slot % block_size.
@@ -133,34 +126,6 @@ enum Role : std::int64_t { kIndexer = 0, kKv = 1, kQuery = 2, kTopk = 3, kRoles 
 
 namespace detail {
 
-// One token's row of a rope table.
-struct RopeRow {
-  const void* data = nullptr;
-  std::int64_t half = 0;
-  bool bf16 = false;
-  bool interleaved = false;
-
-  DCPCHECK_HD float element(std::int64_t i) const {
-    return bf16 ? load_bf16(static_cast<const std::uint16_t*>(data) + i) : static_cast<const float*>(data)[i];
-  }
-  // The two elements that pair i turns.
-  DCPCHECK_HD std::int64_t first(std::int64_t i) const { return interleaved ? 2 * i : i; }
-  DCPCHECK_HD std::int64_t second(std::int64_t i) const { return interleaved ? 2 * i + 1 : i + half; }
-};
-
-DCPCHECK_HD inline RopeRow rope_row(const RopeTable& table, const Args& args, std::int64_t token) {
-  RopeRow row{nullptr, table.width / 2, table.bf16, table.interleaved};
-  if (table.width == 0) return row;  // positions are not read then: nothing depends on them
-  std::int64_t position = args.positions[token];
-  if (args.clamp_positions) {
-    position = position < 0 ? 0 : position;
-    position = position < table.rows ? position : table.rows - 1;
-  }
-  const std::int64_t bytes = position * table.width * (table.bf16 ? 2 : 4);
-  row.data = static_cast<const std::byte*>(table.data) + bytes;
-  return row;
-}
-
 // The slot of a token in a cache; any negative one where it has no slot mapping.
 DCPCHECK_HD inline std::int64_t slot_of(const Cache& cache, std::int64_t token) {
   return cache.slot_mapping != nullptr ? cache.slot_mapping[token] : -1;
@@ -177,24 +142,18 @@ DCPCHECK_HD inline std::byte* block_of(const Cache& cache, std::int64_t slot) {
 }
 DCPCHECK_HD inline std::int64_t row_of(const Cache& cache, std::int64_t slot) { return slot % cache.block_size; }
 
-// RMSNorm of a row: element i normed is value(i). In fp32, one rounding a step: (x * rstd) * weight.
+// RMSNorm of a row: element i normed is value(i).
 template <bool Rounded>
 struct NormedRow {
   const std::uint16_t* x;
   const std::uint16_t* weight;
   float rstd;
 
-  DCPCHECK_HD float value(std::int64_t i) const {
-    const float normed = load_bf16(x + i) * rstd;
-    return (Rounded ? round_bf16(normed) : normed) * load_bf16(weight + i);
-  }
+  DCPCHECK_HD float value(std::int64_t i) const { return normed<Rounded>(load_bf16(x + i), rstd, load_bf16(weight + i)); }
 };
 
 DCPCHECK_HD inline float rms_rstd(const Block& block, const std::uint16_t* x, std::int64_t width, float eps) {
-  const float squares = block.sum(width, [=](std::int64_t i) {
-    const float value = load_bf16(x + i);
-    return value * value;
-  });
+  const float squares = sum_of_squares(block, width, [=](std::int64_t i) { return load_bf16(x + i); });
   return rsqrt(squares / static_cast<float>(width) + eps);
 }
 
@@ -317,7 +276,7 @@ struct Body {
   // RoPE of k_pe, to the output (nullptr: not asked for) and to the record (nullptr: not this rank's).
   static DCPCHECK_HD void rotate_k_pe(const Args& args, const Block& block, std::int64_t token, std::uint16_t* out,
                                       std::byte* record) {
-    const detail::RopeRow rope = detail::rope_row(args.rope, args, token);
+    const RopeRow rope = rope_row(args.rope, args.positions[token], args.clamp_positions);
     const std::uint16_t* const x = args.k_pe.data + token * args.k_pe.stride;
     std::uint16_t* bf16_out = nullptr;
     std::uint8_t* codes = nullptr;
@@ -367,7 +326,7 @@ struct Body {
     layer_norm(args, block, x, key);
     if (args.index_rope.width > 0) {
       block.sync();  // a pair's two elements are other threads' than theirs in the loop before, and in the one after
-      const detail::RopeRow rope = detail::rope_row(args.index_rope, args, token);
+      const RopeRow rope = rope_row(args.index_rope, args.positions[token], args.clamp_positions);
       block.each(rope.half, [=](std::int64_t i) {
         const std::int64_t at0 = rope.first(i);
         const std::int64_t at1 = rope.second(i);

@@ -13,18 +13,6 @@ fnr::OutRows out_rows(const Launch& launch, std::string_view name) {
   return {pointer<std::uint16_t>(launch, name), row_stride(launch, name)};
 }
 
-fnr::RopeTable rope_table(const Launch& launch, std::string_view name, std::string_view interleaved) {
-  fnr::RopeTable table;
-  if (launch.plan.find(name) == nullptr) return table;
-  const View& found = view(launch, name);
-  table.data = found.data;
-  table.rows = found.shape.at(0);
-  table.width = found.shape.at(1);
-  table.bf16 = found.dtype == DType::bf16;
-  table.interleaved = launch.plan.value.flag(interleaved);
-  return table;
-}
-
 fnr::Cache cache(const Launch& launch, std::string_view name, std::string_view slot_mapping) {
   fnr::Cache cache;
   const TensorPlan* plan = launch.plan.find(name);

@@ -18,6 +18,18 @@ std::int64_t row_stride(const Launch& launch, std::string_view name) {
   return launch.plan.find(name) != nullptr ? view(launch, name).strides.at(0) : 0;
 }
 
+kernels::RopeTable rope_table(const Launch& launch, std::string_view name, std::string_view interleaved) {
+  kernels::RopeTable table;
+  if (launch.plan.find(name) == nullptr) return table;
+  const View& found = view(launch, name);
+  table.data = found.data;
+  table.rows = found.shape.at(0);
+  table.width = found.shape.at(1);
+  table.bf16 = found.dtype == DType::bf16;
+  table.interleaved = launch.plan.value.flag(interleaved);
+  return table;
+}
+
 kernels::MlaLayout mla_layout(const Launch& launch) {
   const std::string& name = launch.plan.value.choice("mla_layout");
   if (name == "bf16") return kernels::MlaLayout::bf16;

@@ -9,6 +9,7 @@
 #include "harness/exec/kernel.hpp"
 #include "kernels/block.cuh"
 #include "kernels/mla_layout.hpp"
+#include "kernels/rope.cuh"
 
 namespace dcpcheck::builtin {
 
@@ -18,6 +19,9 @@ const View& view(const Launch& launch, std::string_view name);
 void* address(const Launch& launch, std::string_view name);
 // Elements from one row to the next; 0 where the plan has no such tensor.
 std::int64_t row_stride(const Launch& launch, std::string_view name);
+
+// The rope table `name`, of pairs as the flag `interleaved` has them; one of width 0 where the plan has no such tensor.
+kernels::RopeTable rope_table(const Launch& launch, std::string_view name, std::string_view interleaved);
 
 // The case's param mla_layout.
 kernels::MlaLayout mla_layout(const Launch& launch);

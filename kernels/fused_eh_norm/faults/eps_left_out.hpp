@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/fused_eh_norm/fused_eh_norm.cuh"
+
+namespace kernels::fused_eh_norm::faults {
+
+struct eps_left_out : Fixed {
+  static constexpr const char* name = "eps_left_out";
+  static constexpr const char* doc = "Leaves eps out: rows near 0 come out too large, and zeros as NaN (derived).";
+
+  static DCPCHECK_HD float rstd(float mean_square, float eps) {
+    (void)eps;
+    return rsqrt(mean_square);
+  }
+};
+
+}  // namespace kernels::fused_eh_norm::faults

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kernels/fused_eh_norm/fused_eh_norm.cuh"
+
+namespace kernels::fused_eh_norm::faults {
+
+struct last_element_dropped : Fixed {
+  static constexpr const char* name = "last_element_dropped";
+  static constexpr const char* doc = "Leaves the last element out of the sum of squares (derived).";
+
+  static DCPCHECK_HD std::int64_t summed(std::int64_t width) { return width - 1; }
+};
+
+}  // namespace kernels::fused_eh_norm::faults

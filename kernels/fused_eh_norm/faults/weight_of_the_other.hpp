@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kernels/fused_eh_norm/fused_eh_norm.cuh"
+
+namespace kernels::fused_eh_norm::faults {
+
+struct weight_of_the_other : Fixed {
+  static constexpr const char* name = "weight_of_the_other";
+  static constexpr const char* doc = "Multiplies each half by the weight of the other one (derived).";
+
+  static DCPCHECK_HD std::int64_t weight_of(std::int64_t part) { return 1 - part; }
+};
+
+}  // namespace kernels::fused_eh_norm::faults

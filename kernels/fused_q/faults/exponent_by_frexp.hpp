@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/fused_q/fused_q.cuh"
+
+namespace kernels::fused_q::faults {
+
+struct exponent_by_frexp : Fixed {
+  static constexpr const char* name = "exponent_by_frexp";
+  static constexpr const char* doc =
+      "Takes the exponent of a scale from frexp, which is one too high where the quotient is a power of two (SGLang "
+      "29954).";
+
+  static DCPCHECK_HD float scale(float quotient) { return dcpcheck::power_of_two(dcpcheck::normalise(quotient).exponent + 1); }
+};
+
+}  // namespace kernels::fused_q::faults

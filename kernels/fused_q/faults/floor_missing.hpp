@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/fused_q/fused_q.cuh"
+
+namespace kernels::fused_q::faults {
+
+struct floor_missing : Fixed {
+  static constexpr const char* name = "floor_missing";
+  static constexpr const char* doc =
+      "Takes the scale of an index head's largest magnitude as it is, down to 0: zeros are divided by zero (vLLM "
+      "26174).";
+
+  static DCPCHECK_HD float least_amax() { return 0.0F; }
+};
+
+}  // namespace kernels::fused_q::faults

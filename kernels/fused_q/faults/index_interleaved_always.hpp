@@ -1,0 +1,18 @@
+#pragma once
+
+#include "kernels/fused_q/fused_q.cuh"
+
+namespace kernels::fused_q::faults {
+
+struct index_interleaved_always : Fixed {
+  static constexpr const char* name = "index_interleaved_always";
+  static constexpr const char* doc = "Turns pairs (2i, 2i + 1) of index_q whatever the model has (SGLang 30342).";
+
+  static DCPCHECK_HD bool index_interleaved(bool index, bool q) {
+    (void)index;
+    (void)q;
+    return true;
+  }
+};
+
+}  // namespace kernels::fused_q::faults

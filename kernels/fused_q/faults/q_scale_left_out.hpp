@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/fused_q/fused_q.cuh"
+
+namespace kernels::fused_q::faults {
+
+struct q_scale_left_out : Fixed {
+  static constexpr const char* name = "q_scale_left_out";
+  static constexpr const char* doc = "Stores mqa_q as it is, not divided by its scale (derived).";
+
+  static DCPCHECK_HD float divisor(float q_scale) {
+    (void)q_scale;
+    return 1.0F;
+  }
+};
+
+}  // namespace kernels::fused_q::faults

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/fused_q/fused_q.cuh"
+
+namespace kernels::fused_q::faults {
+
+struct reciprocal_of_scale : Fixed {
+  static constexpr const char* name = "reciprocal_of_scale";
+  static constexpr const char* doc =
+      "Multiplies mqa_q by the rounded reciprocal of its scale, where the contract divides: a quotient half way between two "
+      "codes goes to the wrong one (derived).";
+
+  static DCPCHECK_HD float quotient(float value, float divisor) { return value * (1.0F / divisor); }
+};
+
+}  // namespace kernels::fused_q::faults
