@@ -1,10 +1,12 @@
 // What is admissible of dense_prefill: each query's attention over the rows that are its own request's.
+#include <iterator>
 #include <optional>
 #include <vector>
 
 #include "harness/core/parallel.hpp"
 #include "reference/attention.hpp"
 #include "reference/decode.hpp"
+#include "reference/sample.hpp"
 #include "reference/sheet.hpp"
 
 namespace dcpcheck::reference {
@@ -69,29 +71,35 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
   const auto deep = static_cast<std::size_t>(plan.value.integer("qk_nope_head_dim") + plan.value.integer("qk_rope_head_dim"));
   const std::vector<Keys> keys = keys_of_tokens(plan, inputs, rank, causal);
   const Reader queries(plan, inputs, "q", rank);
-  std::vector<Row> outs(keys.size()), lses(keys.size());
+  const std::vector<std::int64_t> sample = sampled_rows(plan.live, options.sample);
+  std::vector<Row> outs(sample.size()), lses(sample.size());
   for (std::int64_t head = 0; head < heads; ++head) {
     const HeadRows rows = rows_of(plan, inputs, rank, rank * heads + head, causal);
-    parallel_parts(static_cast<std::int64_t>(keys.size()), options.threads, 4, [&](std::int64_t begin, std::int64_t end) {
+    parallel_parts(std::ssize(sample), options.threads, 4, [&](std::int64_t begin, std::int64_t end) {
       HeadAttention attention(rows, {options.lanes, false});
       std::vector<double> query;
-      for (std::int64_t token = begin; token < end; ++token) {
-        const auto at = static_cast<std::size_t>(token);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int64_t token = sample[at];
         if (head == 0) {
           outs[at].reset(heads * width);
           lses[at].reset(heads);
         }
         queries.read_row(token, query);
-        const auto [first, count] = keys[at];
+        const auto [first, count] = keys[static_cast<std::size_t>(token)];
         attention.attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep), first, count, head, outs[at],
                          lses[at]);
       }
     });
   }
   Sheet out(plan.tokens, heads * width), lse(plan.tokens, heads);
-  for (std::size_t token = 0; token < keys.size(); ++token) {
-    out.put(static_cast<std::int64_t>(token), outs[token]);
-    lse.put(static_cast<std::int64_t>(token), lses[token]);
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    out.put(sample[i], outs[i]);
+    lse.put(sample[i], lses[i]);
+  }
+  if (std::ssize(sample) < plan.live) {
+    out.know_only(sample);
+    lse.know_only(sample);
   }
   Expected expected;
   expected.emplace("out", out.take());

@@ -19,6 +19,12 @@ class Sheet {
     result_.error.resize(static_cast<std::size_t>(rows * columns));
   }
 
+  // Only `rows` are put, and the others are not known.
+  void know_only(const std::vector<std::int64_t>& rows) {
+    result_.rows_known.assign(static_cast<std::size_t>(result_.rows), false);
+    for (const std::int64_t row : rows) result_.rows_known[static_cast<std::size_t>(row)] = true;
+  }
+
   // Rows are independent: threads may put different ones at the same time.
   void put(std::int64_t row, const Row& source) {
     std::copy(source.value.begin(), source.value.end(), result_.value.begin() + row * result_.columns);

@@ -23,7 +23,7 @@ struct Tally {
 
 struct PartFindings {
   std::map<Reason, Tally> tallies;
-  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, guarded = 0;
+  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, left_out = 0, guarded = 0;
   WorstError worst;
   bool runs_differ = false;
 };
@@ -200,7 +200,9 @@ class Examiner {
     bool some_tainted = false;
     for (std::int64_t column = span.column; field.tainted != nullptr && column < span.column + columns; ++column)
       some_tainted = some_tainted || tainted(column);
-    if (steady && !some_tainted && span.column == 0 && columns == field.expected->columns && first_tile_unwritten < 0) {
+    const bool known = field.expected->knows(span.row);
+    if (steady && !some_tainted && known && span.column == 0 && columns == field.expected->columns &&
+        first_tile_unwritten < 0) {
       found.written += bytes;
       found.compared += columns;
       seen(found, span);
@@ -224,7 +226,7 @@ class Examiner {
         continue;
       }
       if (tainted(column)) {
-        ++found.tainted;
+        ++(known ? found.tainted : found.left_out);
         continue;
       }
       if (!steady && std::memcmp(at(images_.after_a, byte), at(images_.after_b, byte), static_cast<std::size_t>(size)) != 0) {
@@ -232,6 +234,10 @@ class Examiner {
         const bool race = images_.again_a && std::memcmp(at(images_.after_a, byte), at(images_.again_a, byte),
                                                          static_cast<std::size_t>(size)) != 0;
         note(found, race ? Reason::race : Reason::uninitialised_read, span, column, "the same in every run", 1);
+        continue;
+      }
+      if (!known) {
+        ++found.left_out;
         continue;
       }
       if (first_tile_unwritten >= 0) continue;
@@ -308,6 +314,7 @@ void merge(PartFindings&& part, PartFindings& whole) {
   whole.written += part.written;
   whole.compared += part.compared;
   whole.tainted += part.tainted;
+  whole.left_out += part.left_out;
   whole.guarded += part.guarded;
   whole.runs_differ = whole.runs_differ || part.runs_differ;
   if (whole.worst.buffer.empty() || part.worst.fraction > whole.worst.fraction) whole.worst = part.worst;
@@ -352,6 +359,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
   findings.written = whole.written;
   findings.compared = whole.compared;
   findings.tainted = whole.tainted;
+  findings.left_out = whole.left_out;
   findings.guarded = whole.guarded;
   findings.runs_differ = whole.runs_differ;
   findings.worst = whole.worst;

@@ -25,13 +25,13 @@ struct Images {
 
 struct BufferFindings {
   std::vector<Violation> violations;  // one a reason
-  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, guarded = 0;
+  std::int64_t must_write = 0, written = 0, compared = 0, tainted = 0, left_out = 0, guarded = 0;
   WorstError worst;
   bool runs_differ = false;  // a written element differs between the runs: a second run on A tells why
 };
 
 // `tensor` is an output or a cache of the plan, `spans` its write set on `rank`. Tainted elements must be written, and are
-// else counted and not judged.
+// else counted and not judged; those of rows that the reference does not know must be the same in both runs, too.
 BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLayout& arena, const std::vector<Span>& spans,
                        const Expected& expected, const Taint& taint, const Inputs& inputs, std::int64_t rank,
                        const Images& images, int threads);

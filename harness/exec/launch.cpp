@@ -102,6 +102,7 @@ LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, c
     }
     all.compared += findings.compared;
     all.tainted += findings.tainted;
+    all.left_out += findings.left_out;
     all.must_write += findings.must_write;
     all.written += findings.written;
     all.guarded += findings.guarded;

@@ -33,6 +33,8 @@ struct Admissible {
   std::vector<double> value, error;
   std::vector<Alternative> alternatives;  // sorted by element
   std::vector<bool> rows_known;           // rows that are worked out, the others say nothing; empty: all are
+
+  bool knows(std::int64_t row) const { return rows_known.empty() || rows_known[static_cast<std::size_t>(row)]; }
 };
 
 // By "<tensor>" for outputs and "<tensor>.<field>" for caches.
