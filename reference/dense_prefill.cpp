@@ -72,25 +72,51 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
   const std::vector<Keys> keys = keys_of_tokens(plan, inputs, rank, causal);
   const Reader queries(plan, inputs, "q", rank);
   const std::vector<std::int64_t> sample = sampled_rows(plan.live, options.sample);
-  std::vector<Row> outs(sample.size()), lses(sample.size());
-  for (std::int64_t head = 0; head < heads; ++head) {
-    const HeadRows rows = rows_of(plan, inputs, rank, rank * heads + head, causal);
-    parallel_parts(std::ssize(sample), options.threads, 4, [&](std::int64_t begin, std::int64_t end) {
-      HeadAttention attention(rows, {options.lanes, false});
-      std::vector<double> query;
-      for (std::int64_t i = begin; i < end; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const std::int64_t token = sample[at];
-        if (head == 0) {
-          outs[at].reset(heads * width);
-          lses[at].reset(heads);
-        }
-        queries.read_row(token, query);
-        const auto [first, count] = keys[static_cast<std::size_t>(token)];
-        attention.attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep), first, count, head, outs[at],
-                         lses[at]);
+  const std::size_t rows = sample.size();
+  std::vector<Row> outs(rows), lses(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    outs[i].reset(heads * width);
+    lses[i].reset(heads);
+  }
+  // Rows of one head by several threads, or, where there are few rows, heads; a row takes its heads in their order.
+  const auto attend = [&](const HeadRows& head_rows, std::int64_t head, std::int64_t begin, std::int64_t end,
+                          std::int64_t column, std::vector<Row>& to_outs, std::vector<Row>& to_lses) {
+    HeadAttention attention(head_rows, {options.lanes, false});
+    std::vector<double> query;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      queries.read_row(sample[at], query);
+      const auto [first, count] = keys[static_cast<std::size_t>(sample[at])];
+      attention.attend(std::span(query).subspan(static_cast<std::size_t>(head) * deep, deep), first, count, column, to_outs[at],
+                       to_lses[at]);
+    }
+  };
+  if (std::ssize(sample) >= 4 * std::int64_t{options.threads} && heads < 4 * std::int64_t{options.threads}) {
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const HeadRows head_rows = rows_of(plan, inputs, rank, rank * heads + head, causal);
+      parallel_parts(std::ssize(sample), options.threads, 4,
+                     [&](std::int64_t begin, std::int64_t end) { attend(head_rows, head, begin, end, head, outs, lses); });
+    }
+  } else {
+    std::vector<std::vector<Row>> head_outs(static_cast<std::size_t>(heads)), head_lses(static_cast<std::size_t>(heads));
+    parallel_parts(heads, options.threads, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t head = begin; head < end; ++head) {
+        const HeadRows head_rows = rows_of(plan, inputs, rank, rank * heads + head, causal);
+        std::vector<Row>& own_outs = head_outs[static_cast<std::size_t>(head)];
+        std::vector<Row>& own_lses = head_lses[static_cast<std::size_t>(head)];
+        own_outs.resize(rows);
+        own_lses.resize(rows);
+        for (Row& row : own_outs) row.reset(width);
+        for (Row& row : own_lses) row.reset(1);
+        attend(head_rows, head, 0, std::ssize(sample), 0, own_outs, own_lses);
       }
     });
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
+        put_part(head_outs[head][i], static_cast<std::int64_t>(head) * width, outs[i]);
+        put_part(head_lses[head][i], static_cast<std::int64_t>(head), lses[i]);
+      }
+    }
   }
   Sheet out(plan.tokens, heads * width), lse(plan.tokens, heads);
   for (std::size_t i = 0; i < sample.size(); ++i) {
