@@ -89,10 +89,10 @@ DCPCHECK_HD void merge(const Block& block, std::int64_t parts, std::int64_t widt
       if (weights[r] == -1.0F) continue;
       total = total + weights[r] * part.out(r)[i];
     }
-    out[i] = total;
+    store_fp32(out + i, total);
   });
   const float merged = with_keys == 0 ? -infinity : shift + (base_2 ? log2(sum) : log(sum));
-  block.each(1, [&](std::int64_t) { *lse = merged; });
+  block.each(1, [&](std::int64_t) { store_fp32(lse, merged); });
 }
 
 }  // namespace kernels

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "harness/core/chunk.hpp"
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/parallel.hpp"
 #include "harness/core/recipe.hpp"
 #include "harness/exec/certainty.hpp"
 #include "harness/exec/launch.hpp"
@@ -110,13 +113,16 @@ class Generation {
         backend_(backend),
         options_(options),
         references_(memory),
-        images_(backend),
         tp_(value_.geometry.tp),
         world_(value_.geometry.world_size),
         heads_(value_.integer("heads")),
         width_(value_.integer("v_head_dim")),
         blocks_(blocks_of(*parts.at("compute_slot_mapping").op, value_)),
-        caches_(static_cast<std::size_t>(tp_)) {
+        caches_(static_cast<std::size_t>(tp_)),
+        pending_(static_cast<std::size_t>(tp_)),
+        workers_(backend.name() == "host" ? static_cast<int>(std::min<std::int64_t>(options.threads, tp_)) : 1),
+        threads_(std::max(options.threads / workers_, 1)) {
+    for (std::int64_t rank = 0; rank < tp_; ++rank) images_.emplace_back(backend);
     const auto prompt = numbers_in<std::int32_t>(inputs_.get("prompt", 0));
     auto at = prompt.begin();
     for (const Request& request : value_.geometry.batch) {
@@ -202,11 +208,12 @@ class Generation {
   Launched launch(const std::string& name, const Case& part_value, std::int64_t rank, std::int64_t label, const Given& given,
                   const std::vector<std::string>& keep, const std::string& round = {}) {
     check_interrupted(options_);
+    std::vector<Pending>& own = pending_[static_cast<std::size_t>(label)];
     const Part& part = parts_.at(name);
     Launched done;
     done.plan = make_plan(*part.op, part_value, std::numeric_limits<std::int64_t>::max(), name);
-    const ArenaLayout arena = arena_layout(done.plan, buffers_);
-    buffers_ += static_cast<std::int64_t>(arena.buffers.size());
+    // Poison of its own for each launch that can read what another one left: by round, rank and how many came before.
+    const ArenaLayout arena = arena_layout(done.plan, 31 * rounds_ + 8 * label + 2 * static_cast<std::int64_t>(own.size()));
     Side a, b;
     std::set<std::string> held;
     for (const TensorPlan& tensor : done.plan.tensors) {
@@ -225,19 +232,32 @@ class Generation {
     if (differ) inputs_b = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.b; });
     a.inputs = &inputs_a;
     b.inputs = differ ? &inputs_b : &inputs_a;
-    RankLaunch launch(done.plan, arena, *part.kernel, backend_, images_, rank, options_.threads);
+    LaunchMemory& images = images_[workers_ == 1 ? 0 : static_cast<std::size_t>(label)];
+    RankLaunch launch(done.plan, arena, *part.kernel, backend_, images, rank, threads_);
     if (const LaunchError refused = launch.run(a, b); !refused.empty())
       throw Stopped{Reason::launch_refused, name + ", rank " + std::to_string(label) + ": " + refused};
 
-    ReferenceOptions asked{options_.threads, part.kernel->lanes, value_.integer("judged_rows")};
-    done.expected = references_.ask(*part.reference, done.plan, inputs_a, rank, asked);
+    const ReferenceOptions asked{threads_, part.kernel->lanes, value_.integer("judged_rows")};
+    const std::string question = question_of(done.plan, inputs_a, rank, asked);
+    const auto ask = [&](const std::string& about, const Inputs& inputs) {
+      return references_.ask(about, *part.reference, done.plan, inputs, rank, asked);
+    };
     // Run A is judged on what run A was given: that is sound whatever the other one had. What rests on other memory is
     // looked for only where it can show, or where bytes went astray.
-    if (astray || (differ && launch.runs_differ())) {
-      const Inputs probe = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.probed(); });
-      done.taint = taint_between(*done.expected, *references_.ask(*part.reference, done.plan, probe, rank, asked));
+    const bool clean = !astray && launch.clean();
+    std::optional<LaunchFindings> findings;
+    if (clean) findings = references_.judged(question, launch.digests());
+    // Of attention and merges the answers are needed once more, to say how sure a token is.
+    if (!findings || done.plan.find("lse") != nullptr) done.expected = ask(question, inputs_a);
+    if (!findings) {
+      if (astray || (differ && launch.runs_differ())) {
+        const Inputs probe = bind(done.plan, given, rank, [](const Observed& from) -> const Bytes& { return from.probed(); });
+        done.taint = taint_between(*done.expected, *ask(question_of(done.plan, probe, rank, asked), probe));
+      }
+      findings = launch.judge(*done.expected, done.taint, {});
+      if (clean && findings->violations.empty()) references_.remember(question, *findings);
     }
-    record(launch.judge(*done.expected, done.taint, {}), name, label, round);
+    own.push_back({std::move(*findings), name, round});
     for (const TensorPlan& tensor : done.plan.tensors) {
       if (tensor.role == Role::in) continue;
       const bool cache = held.contains(tensor.name);
@@ -292,17 +312,44 @@ class Generation {
     return stray;
   }
 
-  void record(LaunchFindings&& findings, const std::string& name, std::int64_t label, const std::string& round) {
-    for (Violation& violation : findings.violations) {
-      violation.stage = stage_;
-      violation.op = name;
-      violation.rank = label;
+  // What a rank's launches found since the ranks were last together.
+  struct Pending {
+    LaunchFindings findings;
+    std::string op, round;
+  };
+
+  // Calls f(rank) for every rank, several at a time; what their launches found is then noted by rank. Where some ended the
+  // run, the first of them does.
+  template <class F>
+  void on_ranks(F f) {
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(tp_));
+    parallel_parts(tp_, workers_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t rank = begin; rank < end; ++rank) {
+        try {
+          f(rank);
+        } catch (...) {
+          errors[static_cast<std::size_t>(rank)] = std::current_exception();
+        }
+      }
+    });
+    ++rounds_;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      for (Pending& one : pending_[static_cast<std::size_t>(rank)]) record(std::move(one), rank);
+      pending_[static_cast<std::size_t>(rank)].clear();
+      if (errors[static_cast<std::size_t>(rank)]) std::rethrow_exception(errors[static_cast<std::size_t>(rank)]);
     }
-    findings.worst.rank = label;
-    for (const auto& [buffer, digest] : findings.digests)
-      chains_["rank" + std::to_string(label) + "/" + stage_.substr(0, stage_.find('.')) + "." + name + "." + buffer]
-             [stage_ + round] = digest;
-    add_findings(std::move(findings), verdict_);
+  }
+
+  void record(Pending&& one, std::int64_t rank) {
+    for (Violation& violation : one.findings.violations) {
+      violation.stage = stage_;
+      violation.op = one.op;
+      violation.rank = rank;
+    }
+    one.findings.worst.rank = rank;
+    const std::string prefix = "rank" + std::to_string(rank) + "/" + stage_.substr(0, stage_.find('.')) + "." + one.op + ".";
+    for (const auto& [buffer, digest] : one.findings.digests) chains_[prefix + buffer][stage_ + one.round] = digest;
+    add_findings(std::move(one.findings), verdict_);
   }
 
   Case part_of(const std::string& name, const std::vector<Slice>& slices) const {
@@ -324,20 +371,20 @@ class Generation {
         ids_b.push_back(b[static_cast<std::size_t>(i)]);
       }
     }
-    std::vector<std::map<std::string, Observed>> slots;
-    for (std::int64_t rank = 0; rank < tp_; ++rank) slots.push_back(map_slots(stage, rank));
+    std::vector<std::map<std::string, Observed>> slots(static_cast<std::size_t>(tp_));
+    on_ranks([&](std::int64_t rank) { slots[static_cast<std::size_t>(rank)] = map_slots(stage, rank); });
     std::map<std::string, Observed, std::less<>> rows;
     for (const char* table : {"q_c", "kv_c", "k_pe", "index_k"}) {
       if (plan_.find(table) == nullptr) continue;
       rows[table] = {miniature::embed(plan_, inputs_, table, ids_a), miniature::embed(plan_, inputs_, table, ids_b), {}};
     }
-    std::vector<Launched> norms;
-    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+    std::vector<Launched> norms(static_cast<std::size_t>(tp_));
+    on_ranks([&](std::int64_t rank) {
       Given given;
       for (const auto& [name, observed] : rows) given[name] = &observed;
       for (const auto& [name, observed] : slots[static_cast<std::size_t>(rank)]) given[name] = &observed;
-      norms.push_back(normalise(stage, rank, given));
-    }
+      norms[static_cast<std::size_t>(rank)] = normalise(stage, rank, given);
+    });
     if (stage.kind == Stage::Kind::prefill) prefill(stage, norms);
     if (stage.kind == Stage::Kind::decode) decode(stage, norms, tokens);
   }
@@ -352,7 +399,7 @@ class Generation {
     for (const auto& [name, group] : part.geometry.caches) tensors["block_table." + name] = same(table_of(stage, name));
     Given given;
     for (const auto& [name, observed] : tensors) given[name] = &observed;
-    const Launched done = launch("compute_slot_mapping", part, rank, rank, given, {"slot_mapping"});
+    const Launched done = launch("compute_slot_mapping", part, rank % world_, rank, given, {"slot_mapping"});
     const std::int64_t row = done.plan.capacity * 8;
     std::map<std::string, Observed> slots;
     std::int64_t index = 0;
@@ -409,7 +456,7 @@ class Generation {
   Observed queries(const Launched& norm, std::int64_t first, std::int64_t heads) const {
     const Observed& rows = norm.out("q_c_out");
     return on_both(rows.same(), [&](auto side) {
-      return miniature::queries(plan_, inputs_, side(rows), positions_, first, heads, options_.threads);
+      return miniature::queries(plan_, inputs_, side(rows), positions_, first, heads, threads_);
     });
   }
 
@@ -426,19 +473,19 @@ class Generation {
       std::vector<Launched> parts, merges;  // the first part is the launch's own tokens
     };
     std::vector<Rank> ranks(static_cast<std::size_t>(tp_));
-    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+    on_ranks([&](std::int64_t rank) {
       Rank& mine = ranks[static_cast<std::size_t>(rank)];
       const Launched& norm = norms[static_cast<std::size_t>(rank)];
       mine.q = queries(norm, rank * heads_, heads_);
       Given given{{"q", &mine.q}, {"kv_c", &norm.out("kv_c_out")}};
       if (norm.outputs.contains("k_pe_out")) given["k_pe"] = &norm.out("k_pe_out");
       mine.parts.push_back(launch("dense_prefill", attention(stage.slices, true), rank, rank, given, {"out", "lse"}));
-    }
+    });
     const std::vector<ChunkRange> chunks = context_chunks(value_, stage.slices);
     for (std::size_t index = 0; index < chunks.size(); ++index) {
       const std::string round = "/context." + std::to_string(index);
       const std::vector<Observed> contexts = gather_context(stage, chunks[index], round);
-      for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      on_ranks([&](std::int64_t rank) {
         Rank& mine = ranks[static_cast<std::size_t>(rank)];
         Case part = attention(stage.slices, false);
         part.geometry.chunk = chunks[index];
@@ -454,7 +501,7 @@ class Generation {
           const Launched& before = mine.merges.empty() ? mine.parts[1] : mine.merges.back();
           mine.merges.push_back(merge(stage, before, mine.parts.front(), rank, "/own"));
         }
-      }
+      });
     }
     // A request whose prompt ends here has its first token.
     std::vector<Final> finals;
@@ -483,15 +530,16 @@ class Generation {
                       {"prefix_lse", &before.out("lse")},
                       {"suffix_out", &next.out("out")},
                       {"suffix_lse", &next.out("lse")}};
-    return launch("merge_chunks", part, rank, rank, given, {"out", "lse"}, round);
+    return launch("merge_chunks", part, 0, rank, given, {"out", "lse"}, round);
   }
 
   // Each rank's rows of the chunk; then, on every rank, those of its DCP group put together by position.
   std::vector<Observed> gather_context(const Stage& stage, const ChunkRange& chunk, const std::string& round) {
-    std::vector<Launched> gathered;
-    for (std::int64_t rank = 0; rank < tp_; ++rank) gathered.push_back(gather(stage.slices, stage, chunk, rank, round));
-    std::vector<Observed> contexts;
-    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+    std::vector<Launched> gathered(static_cast<std::size_t>(tp_));
+    on_ranks(
+        [&](std::int64_t rank) { gathered[static_cast<std::size_t>(rank)] = gather(stage.slices, stage, chunk, rank, round); });
+    std::vector<Observed> contexts(static_cast<std::size_t>(tp_));
+    on_ranks([&](std::int64_t rank) {
       Case part = part_of("reorg_context", stage.slices);
       part.geometry.chunk = chunk;
       part.params["width"] = value_.integer("kv_lora_rank") + value_.integer("qk_rope_head_dim");
@@ -505,9 +553,9 @@ class Generation {
         return all;
       });
       const Given given{{"gathered", &pieces}};
-      Launched done = launch("reorg_context", part, rank, rank, given, {"context"}, round);
-      contexts.push_back(std::move(done.outputs.find("context")->second));
-    }
+      Launched done = launch("reorg_context", part, rank % world_, rank, given, {"context"}, round);
+      contexts[static_cast<std::size_t>(rank)] = std::move(done.outputs.find("context")->second);
+    });
     return contexts;
   }
 
@@ -517,7 +565,7 @@ class Generation {
     part.geometry.chunk = chunk;
     const Observed table = same(table_of(stage, "mla"));
     const Given given{{"mla_cache", &caches_[static_cast<std::size_t>(rank)].at("mla_cache").bytes}, {"block_table", &table}};
-    return launch("gather_cache", part, rank, rank, given, {"workspace"}, round);
+    return launch("gather_cache", part, rank % world_, rank, given, {"workspace"}, round);
   }
 
   struct Keys {
@@ -542,8 +590,8 @@ class Generation {
     std::vector<Slice> held = stage.slices;
     for (Slice& slice : held) slice = {slice.request, slice.cached + slice.tokens, 0};
     const std::int64_t all_heads = heads_ * world_;  // of a DCP group: its ranks' queries are gathered
-    std::vector<Launched> parts;
-    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+    std::vector<Launched> parts(static_cast<std::size_t>(tp_));
+    on_ranks([&](std::int64_t rank) {
       const std::int64_t group = rank / world_;
       const Launched gathered = gather(held, stage, {}, rank, "");
       std::vector<Observed> pieces;
@@ -573,10 +621,11 @@ class Generation {
       const Keys keys = split(rows);
       const Observed q = group_queries(norms, group, tokens);
       const Given given{{"q", &q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
-      parts.push_back(launch("dense_prefill", part, group, rank, given, {"out", "lse"}));
-    }
-    std::vector<Launched> merged;
-    for (std::int64_t rank = 0; rank < tp_ && world_ > 1; ++rank) merged.push_back(merge_group(stage, parts, rank, tokens));
+      parts[static_cast<std::size_t>(rank)] = launch("dense_prefill", part, group, rank, given, {"out", "lse"});
+    });
+    std::vector<Launched> merged(static_cast<std::size_t>(tp_));
+    if (world_ > 1)
+      on_ranks([&](std::int64_t rank) { merged[static_cast<std::size_t>(rank)] = merge_group(stage, parts, rank, tokens); });
     std::vector<Final> finals;
     for (std::size_t i = 0; i < stage.slices.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
@@ -632,7 +681,7 @@ class Generation {
     };
     const Observed out = own("out", width_), lse = own("lse", 1);
     const Given given{{"partial_out", &out}, {"partial_lse", &lse}};
-    return launch("merge_ranks", part, rank, rank, given, {"out", "lse"});
+    return launch("merge_ranks", part, 0, rank, given, {"out", "lse"});
   }
 
   // ---- tokens ----
@@ -715,13 +764,15 @@ class Generation {
   Backend& backend_;
   const RunOptions& options_;
   ReferenceMemory& references_;
-  LaunchMemory images_;
   std::int64_t tp_, world_, heads_, width_;
   Blocks blocks_;
   std::vector<std::map<std::string, Cache, std::less<>>> caches_;  // by rank
   std::vector<Ids> ids_;                                           // by request
   std::vector<std::int64_t> prompts_;                              // tokens of each request's prompt
-  std::int64_t buffers_ = 0;                                       // of all launches so far
+  std::vector<std::vector<Pending>> pending_;                      // by rank
+  std::vector<LaunchMemory> images_;                               // by rank, or one for all
+  int workers_, threads_;                                          // ranks at a time, and threads of each
+  std::int64_t rounds_ = 0;                                        // of launches so far
   std::string stage_;
   std::vector<std::int64_t> positions_;  // of the stage's tokens
   Verdict verdict_;

@@ -82,6 +82,37 @@ bool RankLaunch::runs_differ() const {
   return false;
 }
 
+bool RankLaunch::clean() {
+  if (runs_differ()) return false;
+  for (const TensorPlan& tensor : plan_.tensors) {
+    if (tensor.role == Role::in) continue;
+    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    const auto untouched = [&](std::int64_t from, std::int64_t to) {
+      const auto at = static_cast<std::size_t>(buffer.offset + from), bytes = static_cast<std::size_t>(to - from);
+      return std::memcmp(memory_.after_a.get() + at, memory_.before_a.data() + at, bytes) == 0 &&
+             std::memcmp(memory_.after_b.get() + at, memory_.before_b.data() + at, bytes) == 0;
+    };
+    std::int64_t at = -buffer.before;
+    for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
+      if (!untouched(at, span.begin)) return false;
+      at = span.end;
+    }
+    if (!untouched(at, buffer.bytes + buffer.after)) return false;
+  }
+  return placement_a_->changed_inputs().empty() && (!placement_b_ || placement_b_->changed_inputs().empty());
+}
+
+const std::map<std::string, std::string>& RankLaunch::digests() {
+  if (!digests_.empty()) return digests_;
+  const Images images{memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr};
+  for (const TensorPlan& tensor : plan_.tensors) {
+    if (tensor.role == Role::in) continue;
+    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    digests_[tensor.name] = digest_buffer(tensor, buffer, write_set(plan_, tensor, *a_.inputs, rank_), images);
+  }
+  return digests_;
+}
+
 LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed) {
   LaunchFindings all;
   Images images{memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr};
@@ -109,10 +140,10 @@ LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, c
     if (all.worst.buffer.empty() || findings.worst.fraction > all.worst.fraction) all.worst = findings.worst;
     for (Violation& violation : findings.violations) all.violations.push_back(std::move(violation));
     const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
-    all.digests[tensor.name] = digest_buffer(tensor, buffer, spans, images);
     if (std::find(consumed.begin(), consumed.end(), tensor.name) != consumed.end())
       all.consumed[tensor.name] = digest_consumed(buffer, spans);
   }
+  all.digests = digests();
   std::vector<ChangedInput> changed = placement_a_->changed_inputs();
   if (placement_b_) {
     for (ChangedInput& input : placement_b_->changed_inputs()) {

@@ -66,6 +66,11 @@ class RankLaunch {
   // After run(): whether the two runs left other bytes somewhere that must be written.
   bool runs_differ() const;
 
+  // After run(): whether the two runs left the same bytes wherever something must be written, and none anywhere else.
+  bool clean();
+  // After run(): of each buffer, of run A.
+  const std::map<std::string, std::string>& digests();
+
   // After run(). `expected` is what is admissible on side A, `taint` which of it rests on memory that nobody wrote;
   // `consumed` names the buffers of LaunchFindings::consumed.
   LaunchFindings judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed);
@@ -90,6 +95,7 @@ class RankLaunch {
   int threads_;
   Side a_, b_;
   std::unique_ptr<Placement> placement_a_, placement_b_;  // b: only where its inputs are others
+  std::map<std::string, std::string> digests_;
 };
 
 }  // namespace dcpcheck

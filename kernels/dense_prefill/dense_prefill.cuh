@@ -151,7 +151,7 @@ struct Body {
     const float sum = block.sum(keys.count, [=](std::int64_t j) { return scores[j]; });
     block.sync();  // scores are read by other threads than wrote them
     add_values(args, block, keys, scores, sum, partial, out);
-    block.each(1, [=](std::int64_t) { *lse = largest + log(sum); });
+    block.each(1, [=](std::int64_t) { store_fp32(lse, largest + log(sum)); });
   }
 
  private:
@@ -282,7 +282,7 @@ struct Body {
     block.each(columns, [=](std::int64_t i) {
       float totals[kSums];
       for (int s = 0; s < kSums; ++s) totals[s] = partial[s * columns + i];
-      out[i] = detail::join(totals) / sum;
+      store_fp32(out + i, detail::join(totals) / sum);
     });
 #else
     // The same sums, a key at a time: along a row of kv_c they are neighbours. Where a row is one subnormal throughout, so are
@@ -313,7 +313,7 @@ struct Body {
       KERNELS_INDEPENDENT
       for (std::int64_t at = 0; at < half; ++at) partial[at] = partial[at] + partial[half + at];
     }
-    block.each(columns, [=](std::int64_t i) { out[i] = partial[i] / sum; });
+    block.each(columns, [=](std::int64_t i) { store_fp32(out + i, partial[i] / sum); });
 #endif
   }
 };
