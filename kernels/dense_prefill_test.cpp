@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <span>
@@ -268,6 +269,21 @@ TEST(DensePrefill, SubnormalKeysHaveTheBitsOfAnyOthers) {
         }
       }
     }
+  }
+}
+
+// Queries so small that all scores are one number to the exponential: a key that only looks large must not change a bit,
+// and one that is a NaN must be seen.
+TEST(DensePrefill, FaintQueriesHaveTheBitsOfAnyOthers) {
+  for (const float size : {0x1p-133F, 0x1p-126F, 0x1p-101F, 0x1.8p-100F}) {
+    Trial trial({9, 1, 2}, {});
+    for (float& value : trial.q) value *= size / 8;
+    const Floats results = trial.run();
+    Trial other = trial;
+    other.k_pe[3] = dcpcheck::encode_bf16(0x1p17F);  // no value of anything, and a score as faint as any
+    EXPECT_EQ(std::memcmp(other.run().data(), results.data(), results.size() * sizeof(float)), 0) << size;
+    other.k_pe[3] = kNaN;
+    EXPECT_TRUE(std::isnan(other.run().front())) << size;
   }
 }
 

@@ -1,4 +1,7 @@
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -9,19 +12,57 @@
 namespace dcpcheck {
 namespace {
 
+// Memory of placements that are gone, for the next ones: mapping pages anew takes longer than filling them.
+class Spare {
+ public:
+  // What must end flush is of that very size, other memory may be larger.
+  HostMemory take(std::int64_t bytes, bool flush) {
+    {
+      const std::scoped_lock lock(guard_);
+      const auto found = memory_.lower_bound({flush, bytes});
+      if (found != memory_.end() && found->first.first == flush && found->first.second <= (flush ? 1 : 2) * bytes) {
+        HostMemory memory = std::move(found->second);
+        memory_.erase(found);
+        held_ -= memory.size();
+        return memory;
+      }
+    }
+    return HostMemory(bytes, flush);
+  }
+  void give(HostMemory memory, bool flush) {
+    const std::scoped_lock lock(guard_);
+    if (held_ + memory.size() > kMost) return;
+    held_ += memory.size();
+    memory_.emplace(std::pair(flush, memory.size()), std::move(memory));
+  }
+
+ private:
+  static constexpr std::int64_t kMost = std::int64_t{256} << 20;
+  std::mutex guard_;
+  std::multimap<std::pair<bool, std::int64_t>, HostMemory> memory_;
+  std::int64_t held_ = 0;
+};
+
 class HostPlacement : public Placement {
  public:
-  HostPlacement(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
-      : plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
+  HostPlacement(Spare& spare, const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
+      : spare_(spare), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
     for (const TensorPlan& tensor : plan.tensors) {
       if (tensor.role != Role::in || arena.has(tensor.name)) continue;
       const Bytes& storage = inputs.get(tensor.name, rank);
-      HostMemory memory(static_cast<std::int64_t>(storage.size()), tensor.spec->bounded);
+      const auto bytes = static_cast<std::int64_t>(storage.size());
+      HostMemory memory = spare.take(bytes, tensor.spec->bounded);
       if (!storage.empty()) std::memcpy(memory.data(), storage.data(), storage.size());
       addresses_[tensor.name] = memory.data();
       memory_.emplace(tensor.name, std::move(memory));
     }
   }
+
+  ~HostPlacement() override {
+    for (auto& [name, memory] : memory_) spare_.give(std::move(memory), plan_.tensor(name).spec->bounded);
+  }
+  HostPlacement(const HostPlacement&) = delete;
+  HostPlacement& operator=(const HostPlacement&) = delete;
 
   LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
     Launch launch{plan_, rank_, make_views(plan_, arena_, image.data(), addresses_), threads, nullptr};
@@ -35,6 +76,7 @@ class HostPlacement : public Placement {
   }
 
  private:
+  Spare& spare_;
   const Plan& plan_;
   const Inputs& inputs_;
   std::int64_t rank_;
@@ -54,8 +96,11 @@ class HostBackend : public Backend {
   }
   std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
                                    const ArenaLayout& arena) override {
-    return std::make_unique<HostPlacement>(plan, inputs, rank, arena);
+    return std::make_unique<HostPlacement>(spare_, plan, inputs, rank, arena);
   }
+
+ private:
+  Spare spare_;
 };
 
 }  // namespace

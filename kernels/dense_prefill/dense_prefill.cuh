@@ -93,6 +93,23 @@ inline bool same(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n)
   return n == 0 || std::memcmp(a, b, static_cast<std::size_t>(n) * sizeof(*a)) == 0;
 }
 
+// Whether every number is below 2^-100 by magnitude, as those are that come of queries that nobody wrote.
+inline bool faint(const float* x, std::int64_t n) {
+  std::uint32_t most = 0;
+  for (std::int64_t i = 0; i < n; ++i) most |= dcpcheck::float_bits(x[i]) & 0x7FFFFFFFU;
+  return most < dcpcheck::float_bits(0x1p-100F);  // all together are no less than the largest
+}
+
+// Whether every bf16 is finite and below 2^16 by magnitude.
+inline bool modest(const std::uint16_t* codes, std::int64_t n) {
+  std::int16_t most = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto magnitude = static_cast<std::int16_t>(codes[i] & 0x7FFF);
+    most = magnitude > most ? magnitude : most;
+  }
+  return most < 0x4780;
+}
+
 // The next multiple of kSums, n where it is one.
 DCPCHECK_HD inline std::int64_t padded(std::int64_t n) { return (n + kSums - 1) / kSums * kSums; }
 
@@ -232,6 +249,21 @@ struct Body {
     block.each(keys.count,
                [=](std::int64_t j) { scores[j] = score_of(kv_c + j * args.kv_c_stride, k_pe + j * args.k_pe_stride); });
 #else
+    // Where all scores are below 2^-59, each exponential of a difference of two of them is 1, and the logarithm of their
+    // number, at least 2, swallows the largest: zeros come to the same bits. x86 would take long to work the true ones out.
+    if (keys.count >= 2 && elements <= 16384 && scale < 1024.0F && scale > -1024.0F &&
+        detail::faint(q, detail::padded(elements))) {
+      bool all = true;
+      for (std::int64_t j = 0; all && j < keys.count; ++j) {
+        const std::uint16_t* const a = kv_c + j * args.kv_c_stride;
+        all = detail::modest(k.wraps() ? a : a + k.start, k.wraps() ? args.kv_lora : nope) &&
+              detail::modest(k_pe + j * args.k_pe_stride, elements - nope);
+      }
+      if (all) {
+        for (std::int64_t j = 0; j < keys.count; ++j) scores[j] = 0.0F;
+        return;
+      }
+    }
     // A key like the last one that began with a subnormal has its score.
     const std::uint16_t *last_kv_c = nullptr, *last_k_pe = nullptr;
     float last = 0.0F;

@@ -50,11 +50,13 @@ void sort_for_reading(std::vector<Result>& results) {
   std::map<std::string, std::size_t> scenarios, kernels;
   for (const Result& result : results) {
     scenarios.emplace(scenario_of(result.name).scenario, scenarios.size());
-    kernels.emplace(result.kernel, kernels.size());
+    if (!result.fault.empty()) kernels.emplace(result.kernel, kernels.size());
   }
   const auto key = [&](const Result& result) {
     const ScenarioName name = scenario_of(result.name);
-    return std::tuple(scenarios.at(name.scenario), kernels.at(result.kernel), name.world_size);
+    // The fixed kernel first.
+    const std::size_t kernel = result.fault.empty() ? 0 : 1 + kernels.at(result.kernel);
+    return std::tuple(scenarios.at(name.scenario), kernel, name.world_size);
   };
   std::stable_sort(results.begin(), results.end(), [&](const Result& a, const Result& b) { return key(a) < key(b); });
 }
