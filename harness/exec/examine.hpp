@@ -21,6 +21,8 @@ struct Images {
   const std::byte* after_a = nullptr;
   const std::byte* after_b = nullptr;
   const std::byte* again_a = nullptr;
+  // Whether both runs had the same inputs. Else an element may differ between them where each is what its reference admits.
+  bool alike = true;
 };
 
 struct BufferFindings {

@@ -213,7 +213,7 @@ class Generation {
     Launched done;
     done.plan = make_plan(*part.op, part_value, std::numeric_limits<std::int64_t>::max(), name);
     // Poison of its own for each launch that can read what another one left: by round, rank and how many came before.
-    const ArenaLayout arena = arena_layout(done.plan, 31 * rounds_ + 8 * label + 2 * static_cast<std::int64_t>(own.size()));
+    const ArenaLayout arena = arena_layout(done.plan, 1 + 31 * rounds_ + 8 * label + 2 * static_cast<std::int64_t>(own.size()));
     Side a, b;
     std::set<std::string> held;
     for (const TensorPlan& tensor : done.plan.tensors) {
@@ -441,14 +441,7 @@ class Generation {
   }
 
   Launched normalise(const Stage& stage, std::int64_t rank, const Given& given) {
-    Case part = part_of("fused_norm_rope", stage.slices);
-    // A prefill of a server's usual size: its slot maps and top-k are as large as a launch can be. Decode reads its keys out
-    // of the cache, and does not ask for them.
-    const bool keys = stage.kind != Stage::Kind::decode;
-    if (keys) part.geometry.max_batched_tokens = std::max(value_.geometry.max_batched_tokens, stage.tokens());
-    part.params["kv_c_out"] = keys;
-    part.params["k_pe_out"] = keys && value_.integer("qk_rope_head_dim") > 0;
-    part.params["index_k_out"] = false;
+    const Case part = norm_case(*parts_.at("fused_norm_rope").op, value_, stage, blocks_);
     return launch("fused_norm_rope", part, rank, rank, given, {"q_c_out", "kv_c_out", "k_pe_out"});
   }
 
@@ -791,9 +784,10 @@ void check_generate(const Ops& ops, const Op& op, const Case& value, std::int64_
   const Blocks blocks = blocks_of(ops.at("compute_slot_mapping"), value);
   for (const Stage& stage : stages_of(value)) {
     if (stage.kind == Stage::Kind::decode && stage.name != "decode.0") break;  // all of one kind
-    for (const char* name : {"compute_slot_mapping", "fused_norm_rope"}) {
-      make_plan(ops.at(name), part_case(ops.at(name), value, stage.slices, blocks), budget, source + ": " + stage.name);
-    }
+    const Op& mapping = ops.at("compute_slot_mapping");
+    const Op& norm = ops.at("fused_norm_rope");
+    make_plan(mapping, part_case(mapping, value, stage.slices, blocks), budget, source + ": " + stage.name);
+    make_plan(norm, norm_case(norm, value, stage, blocks), budget, source + ": " + stage.name);
     if (stage.kind != Stage::Kind::prefill) continue;
     Case attention = part_case(ops.at("dense_prefill"), value, stage.slices, blocks);
     make_plan(ops.at("dense_prefill"), attention, budget, source + ": " + stage.name);

@@ -194,14 +194,23 @@ TEST_F(GenerateTest, PrefillIsTheSameForEveryWorldSize) {
   EXPECT_NE(alone.at("rank1/prefill.fused_norm_rope.mla_cache"), split.at("rank1/prefill.fused_norm_rope.mla_cache"));
 }
 
+// Sanitizers make these take minutes: there some of the ways to split the work stand for the others.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kEach = 7;
+#else
+constexpr int kEach = 1;
+#endif
+
 // However the work is split, the tokens are those of one rank that holds everything.
 class SplitTest : public GenerateTest {
  protected:
   void expect_same(const Case& value, const Tokens& tokens, const std::string& what) {
+    if (++ways_ % kEach != 0) return;
     const CaseResult result = run(value);
     expect_sure(result);
     EXPECT_EQ(result.tokens->ids, tokens.ids) << what;
   }
+  int ways_ = 0;
   static void blocks(Case& value, std::int64_t block_size, std::int64_t kernel_block_size) {
     for (auto& [name, group] : value.geometry.caches) {
       group.block_size = block_size;

@@ -48,6 +48,9 @@ void RankLaunch::fill(HostMemory& image, const Side& side, Poison poison) {
     if (static_cast<std::int64_t>(bytes->size()) != buffer.bytes)
       throw HarnessError("what is held of " + name + " is of another size");
     if (!bytes->empty()) std::memcpy(image.data() + buffer.offset, bytes->data(), bytes->size());
+    // What this launch must write holds poison as ever, whoever wrote there before.
+    for (const Span& span : write_set(plan_, plan_.tensor(name), *side.inputs, rank_))
+      poison_again(image.span(), buffer, span.begin, span.end, poison);
   }
 }
 
@@ -104,7 +107,8 @@ bool RankLaunch::clean() {
 
 const std::map<std::string, std::string>& RankLaunch::digests() {
   if (!digests_.empty()) return digests_;
-  const Images images{memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr};
+  const Images images{
+      memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided()};
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
     const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
@@ -115,7 +119,8 @@ const std::map<std::string, std::string>& RankLaunch::digests() {
 
 LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed) {
   LaunchFindings all;
-  Images images{memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr};
+  Images images{
+      memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided()};
   bool again = false;
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;

@@ -142,6 +142,16 @@ Case part_case(const Op& op, const Case& value, const std::vector<Slice>& slices
   return part;
 }
 
+Case norm_case(const Op& fused_norm_rope, const Case& value, const Stage& stage, const Blocks& blocks) {
+  Case part = part_case(fused_norm_rope, value, stage.slices, blocks);
+  const bool keys = stage.kind != Stage::Kind::decode;
+  if (keys) part.geometry.max_batched_tokens = std::max(value.geometry.max_batched_tokens, stage.tokens());
+  part.params["kv_c_out"] = keys;
+  part.params["k_pe_out"] = keys && value.integer("qk_rope_head_dim") > 0;
+  part.params["index_k_out"] = false;
+  return part;
+}
+
 std::vector<ChunkRange> context_chunks(const Case& value, const std::vector<Slice>& slices) {
   std::int64_t longest = 0, with_context = 0;
   for (const Slice& slice : slices) {

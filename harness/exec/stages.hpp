@@ -54,6 +54,10 @@ Case part_case(const Op& op, const Case& value);
 // a map of their own.
 Case part_case(const Op& op, const Case& value, const std::vector<Slice>& slices, const Blocks& blocks);
 
+// The case of a stage's launch of fused_norm_rope: prefill, and the earlier request that fills the prefix cache, want its
+// keys, and slot maps and top-k as large as a launch of the server's can be; decode reads its keys out of the cache.
+Case norm_case(const Op& fused_norm_rope, const Case& value, const Stage& stage, const Blocks& blocks);
+
 // Chunks of the context of `slices`: ranges of the tokens cached of each request, whole turns of the ranks.
 std::vector<ChunkRange> context_chunks(const Case& value, const std::vector<Slice>& slices);
 

@@ -22,6 +22,14 @@ std::uint16_t poison_word(std::uint16_t key, Poison poison) {
   return poison == Poison::A ? word : static_cast<std::uint16_t>(~word);
 }
 
+// k of a buffer's poison, 1 to 127.
+std::uint16_t key_of(std::int64_t index, bool cache, std::int64_t first_key) {
+  constexpr std::int64_t kCaches = 8;
+  if (first_key == 0) return static_cast<std::uint16_t>(1 + index % 127);
+  if (cache) return static_cast<std::uint16_t>(1 + index % kCaches);
+  return static_cast<std::uint16_t>(1 + kCaches + (first_key + index) % (127 - kCaches));
+}
+
 void fill_words(std::byte* at, std::int64_t bytes, std::uint16_t word) {
   // By doubling: memcpy of what is already there runs at the speed of memory.
   if (bytes <= 0) return;
@@ -63,24 +71,33 @@ ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key) {
   }
   guard = aligned(guard);
   std::int64_t at = 0;
-  const auto add = [&](const std::string& name, std::int64_t bytes, bool holds_input) {
+  const auto add = [&](const std::string& name, std::int64_t bytes, bool holds_input, bool cache) {
     ArenaBuffer buffer;
     buffer.name = name;
     buffer.offset = at + guard;
     buffer.bytes = bytes;
     buffer.before = guard;
     buffer.after = aligned(bytes) - bytes + guard;
-    buffer.key = static_cast<std::uint16_t>(1 + (static_cast<std::size_t>(first_key) + arena.buffers.size()) % 127);
+    buffer.key = key_of(static_cast<std::int64_t>(arena.buffers.size()), cache, first_key);
     buffer.holds_input = holds_input;
     at = buffer.offset + bytes + buffer.after;
     arena.buffers.push_back(std::move(buffer));
   };
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role == Role::in) continue;
-    add(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of, tensor.bytes(), !tensor.in_place_of.empty());
+    add(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of, tensor.bytes(), !tensor.in_place_of.empty(),
+        tensor.role == Role::cache);
   }
   arena.bytes = at;
   return arena;
+}
+
+void poison_again(std::span<std::byte> image, const ArenaBuffer& buffer, std::int64_t begin, std::int64_t end, Poison poison) {
+  const std::uint16_t word = poison_word(buffer.key, poison);
+  for (std::int64_t i = begin; i < end; ++i) {
+    // Buffers and their guards begin at even places.
+    image[static_cast<std::size_t>(buffer.offset + i)] = static_cast<std::byte>(i % 2 == 0 ? word & 0xFF : word >> 8);
+  }
 }
 
 void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan& plan, const Inputs& inputs, std::int64_t rank,

@@ -33,9 +33,12 @@ struct ArenaLayout {
   const ArenaBuffer& buffer(std::string_view name) const;  // throws HarnessError where there is none
 };
 
-// `first_key` counts the buffers of earlier launches whose outputs this one reads: poison that it copies is then not taken
-// for poison of its own.
+// `first_key` over 0 is for a launch that reads what others left: each such has another one, and caches, which go from launch
+// to launch, keys that nothing else has. Poison that a launch copies is then not taken for poison of its own.
 ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key = 0);
+
+// Fills bytes [begin, end) of `buffer` with its poison.
+void poison_again(std::span<std::byte> image, const ArenaBuffer& buffer, std::int64_t begin, std::int64_t end, Poison poison);
 
 // Fills `image` (arena.bytes) as it is before a launch: poison, inputs that outputs lie on, and the cache records of
 // the cached prefix.

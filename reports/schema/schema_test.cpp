@@ -174,13 +174,21 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
 }
 
 // The report that `dcpcheck repro` writes now.
+// Of the smallest scenario: it has all that the others have.
 Json repro_report() {
-  const fs::path path = fs::temp_directory_path() / ("dcpcheck-schema-test-" + std::to_string(::getpid()) + ".json");
-  const std::string command = std::string("'") + DCPCHECK_PROGRAM + "' repro --backend host --json '" + path.string() + "' >&2";
+  const fs::path corpus = fs::temp_directory_path() / ("dcpcheck-schema-test-" + std::to_string(::getpid()));
+  const fs::path path = corpus.string() + ".json";
+  fs::create_directories(corpus);
+  for (const char* name : {"512-dcp1.json", "512-dcp4.json", "tokens-512-dcp1.json", "tokens-512-dcp4.json"}) {
+    fs::copy_file(fs::path(DCPCHECK_SOURCE_DIR) / "corpora/issue-54907" / name, corpus / name);
+  }
+  const std::string command = std::string("'") + DCPCHECK_PROGRAM + "' repro --backend host --corpus '" + corpus.string() +
+                              "' --json '" + path.string() + "' >&2";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the program under test, no input of anybody's
   if (status != 0) throw std::runtime_error(command + " exited with wait status " + std::to_string(status));
   Json out = load(path);
   fs::remove(path);
+  fs::remove_all(corpus);
   return out;
 }
 
