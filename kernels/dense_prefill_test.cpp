@@ -280,10 +280,13 @@ TEST(DensePrefill, FaintQueriesHaveTheBitsOfAnyOthers) {
     for (float& value : trial.q) value *= size / 8;
     const Floats results = trial.run();
     Trial other = trial;
-    other.k_pe[3] = dcpcheck::encode_bf16(0x1p17F);  // no value of anything, and a score as faint as any
+    // Of the second key, which no query sees alone: no value of anything, and a score as faint as any.
+    const auto place = static_cast<std::size_t>(trial.rope) + 3;
+    other.k_pe[place] = dcpcheck::encode_bf16(0x1p17F);
     EXPECT_EQ(std::memcmp(other.run().data(), results.data(), results.size() * sizeof(float)), 0) << size;
-    other.k_pe[3] = kNaN;
-    EXPECT_TRUE(std::isnan(other.run().front())) << size;
+    other.k_pe[place] = kNaN;
+    const auto second = static_cast<std::size_t>(trial.heads * (trial.width + 1));
+    EXPECT_TRUE(std::isnan(other.run()[second])) << size;
   }
 }
 
