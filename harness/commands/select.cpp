@@ -49,16 +49,6 @@ std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, co
   return selected;
 }
 
-const Kernel* fixed_kernel(const std::vector<Kernel>& kernels, const std::string& op) {
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const Kernel& kernel) { return kernel.op == op && kernel.fault.empty(); });
-  return found == kernels.end() ? nullptr : &*found;
-}
-
-bool runs_on(const Op& op, const Kernel& kernel) {
-  return kernel.op == op.name || std::find(op.pipeline.begin(), op.pipeline.end(), kernel.op) != op.pipeline.end();
-}
-
 std::map<std::string, std::vector<const Kernel*>> expected_kernels(const std::vector<Kernel>& kernels,
                                                                    const std::vector<NamedCase>& cases) {
   std::map<std::string, std::vector<const Kernel*>> by_op;

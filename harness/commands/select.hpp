@@ -7,19 +7,13 @@
 
 #include "harness/commands/cases.hpp"
 #include "harness/commands/context.hpp"
+#include "harness/exec/workbench.hpp"
 
 namespace dcpcheck {
 
 // The kernels that `specs` ("builtin:<op>[@fault]", "<op>[@fault]", "@fault": of every op that has it; each also with
 // "<op>=" before it) name, sorted by op in the order given. Throws InputError where a spec names none.
 std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, const std::vector<std::string>& specs);
-
-// The op's kernel as it should be; nullptr where there is none.
-const Kernel* fixed_kernel(const std::vector<Kernel>& kernels, const std::string& op);
-
-// Whether a case of `op` runs on the kernel: it is one of the op, or of one of the ops that `op` is made of, whose place it
-// then takes.
-bool runs_on(const Op& op, const Kernel& kernel);
 
 // By op: the fixed kernel, then those whose fault ("<fault>", of a pipeline also "<op>@<fault>") is named in a case's
 // `expect`, by first mention.

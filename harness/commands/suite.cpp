@@ -1,6 +1,7 @@
 #include "harness/commands/suite.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -8,24 +9,24 @@
 #include "harness/commands/machine.hpp"
 #include "harness/commands/select.hpp"
 #include "harness/core/error.hpp"
-#include "harness/exec/generate.hpp"
-#include "harness/exec/reference_memory.hpp"
-#include "harness/exec/runner.hpp"
+#include "harness/exec/workbench.hpp"
 #include "harness/report/text.hpp"
 
 namespace dcpcheck {
 namespace {
 
 std::string replay_line(const Context& context, const RunSettings& settings, const NamedCase& named,
-                        const std::string& kernel) {
+                        const std::string& kernel, const Law* law) {
   std::string line = text::shell_quote(context.program) + " run --backend " + settings.backend->name() + " --kernel " +
                      text::shell_quote(kernel);
+  if (law != nullptr) line += " --law " + law->name;
   line += " --seed " + seed_text(named.file.value.seed);
   if (!settings.memory_text.empty()) line += " --memory " + text::shell_quote(settings.memory_text);
   return line + " " + text::shell_quote(named.reference);
 }
 
-Result new_result(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel) {
+Result new_result(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel,
+                  const Law* law = nullptr) {
   Result result;
   result.case_reference = named.reference;
   result.id = named.id;
@@ -35,7 +36,8 @@ Result new_result(const Context& context, const RunSettings& settings, const Nam
   result.backend = settings.backend->name();
   result.world_size = named.file.value.geometry.world_size;
   result.token_rows = named.file.value.geometry.live_tokens();
-  result.replay = replay_line(context, settings, named, kernel);
+  if (law != nullptr) result.law = law->name;
+  result.replay = replay_line(context, settings, named, kernel, law);
   return result;
 }
 
@@ -48,21 +50,22 @@ Result skipped_result(const Context& context, const RunSettings& settings, const
   return result;
 }
 
-// What a pipeline runs: `kernel` in the place of its op, where it is of one, and the fixed kernels.
-Parts parts_of(const Context& context, const Op& op, const Kernel& kernel) {
-  Parts parts;
-  for (const std::string& name : op.pipeline) {
-    const Kernel* chosen = kernel.op == name ? &kernel : fixed_kernel(context.kernels, name);
-    if (chosen == nullptr) throw HarnessError("there is no kernel for " + name + ", which " + op.name + " is made of");
-    parts.emplace(name, Part{&context.ops.at(name), &context.references.at(name), chosen});
-  }
-  return parts;
+Workbench bench_of(const Context& context, const RunSettings& settings) {
+  return {&context.ops, &context.references, &context.kernels, settings.backend.get(),
+          settings.threads, settings.memory, context.interrupted};
 }
 
-bool can_run(const Context& context, Backend& backend, const Op& op, const Kernel& kernel) {
-  if (op.pipeline.empty()) return backend.can_run(kernel);
-  const Parts parts = parts_of(context, op, kernel);
-  return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return backend.can_run(*part.second.kernel); });
+// What the law of `run` says of the case; there are no digests in it, as it may be about many launches.
+Result by_law(const Workbench& bench, Result result, const Job::Run& run, const NamedCase& named) {
+  const auto start = std::chrono::steady_clock::now();
+  Trial trial(bench, *named.op, *run.kernel, named.file.value);
+  result.fault = run.kernel->fault;
+  result.expected = run.expected;
+  result.verdict = verdict_of(*run.law, apply(*run.law, trial));
+  result.as_expected = matches(run.expected, result.verdict);
+  result.cause = diagnose(trial.plan(), result.verdict);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
 }
 
 }  // namespace
@@ -88,6 +91,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
   options.threads = settings.threads;
   options.consumed = consumed;
   options.interrupted = context.interrupted;
+  const Workbench bench = bench_of(context, settings);
   ReferenceMemory answers;
   for (const Job& job : jobs) {
     const NamedCase& named = *job.named;
@@ -97,22 +101,24 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
     for (const Job::Run& run : job.runs) {
       context.check_interrupted();
       const Kernel& kernel = *run.kernel;
-      if (!can_run(context, backend, *named.op, kernel)) {
+      if (!can_run(bench, *named.op, kernel)) {
         Result result = skipped_result(context, settings, named, kernel.name,
                                        kernel.name + " cannot run on the " + backend.name() + " backend");
         result.expected = run.expected;
         suite.report.results.push_back(std::move(result));
         continue;
       }
-      Result result = new_result(context, settings, named, kernel.name);
+      Result result = new_result(context, settings, named, kernel.name, run.law);
       before(named, kernel, result.replay);
+      if (run.law != nullptr) {
+        suite.report.results.push_back(by_law(bench, std::move(result), run, named));
+        continue;
+      }
       if (!prepared)
         prepared = prepare(*named.op, context.references.at(named.op->name), named.file.value, settings.memory,
                            settings.threads, named.reference);
       context.check_interrupted();
-      CaseResult outcome = named.op->pipeline.empty()
-                               ? run_case(*prepared, kernel, backend, options)
-                               : run_generate(*prepared, parts_of(context, *named.op, kernel), backend, options, answers);
+      CaseResult outcome = judge(bench, *prepared, kernel, options, answers);
       result.fault = kernel.fault;
       result.expected = run.expected;
       result.as_expected = matches(run.expected, outcome.verdict);

@@ -10,6 +10,7 @@
 #include "harness/commands/context.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/report/report.hpp"
+#include "properties/law.hpp"
 
 namespace dcpcheck {
 
@@ -19,6 +20,7 @@ struct Job {
   struct Run {
     const Kernel* kernel = nullptr;
     Expectation expected;
+    const Law* law = nullptr;  // judged by this alone; nullptr: element by element
   };
   std::vector<Run> runs;
   // Where there are no runs: why, and the kernel that was asked for.

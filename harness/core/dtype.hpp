@@ -33,6 +33,9 @@ constexpr std::string_view name_of(DType type) {
   return "?";
 }
 
+// Whether elements are floats: values, of which some are NaN.
+constexpr bool is_float(DType type) { return type == DType::bf16 || type == DType::fp32 || type == DType::e4m3; }
+
 // The type called `name`; throws InputError naming the known ones.
 DType dtype_named(std::string_view name);
 

@@ -175,14 +175,13 @@ Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank,
   const std::string name =
       tensor.spec != nullptr && tensor.spec->per_rank ? tensor.name + "@" + std::to_string(rank) : tensor.name;
   // Rows of padding tokens hold what the case says, whatever the tensor's own recipe. Integers have no such rows.
-  const bool is_float = tensor.dtype == DType::bf16 || tensor.dtype == DType::fp32 || tensor.dtype == DType::e4m3;
   const Recipe padding = parse_recipe(plan.value.geometry.padding.values);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(view.columns, 1));
   parallel_parts(view.rows, threads, grain, [&](std::int64_t begin, std::int64_t end) {
     RowFiller filler(plan.value.seed, name, tensor.dtype, view.columns, recipe);
     std::optional<RowFiller> padder;  // made where it is needed: not every recipe fills every tensor
     for (std::int64_t row = begin; row < end; ++row) {
-      if (!is_float || view.is_live(row, plan.live)) {
+      if (!is_float(tensor.dtype) || view.is_live(row, plan.live)) {
         filler.fill(row, place(row));
         continue;
       }
@@ -245,7 +244,7 @@ Bytes make_cache(const TensorPlan& tensor, const std::map<std::int64_t, Bytes>& 
 
 void check_recipe_fits(const TensorPlan& input) {
   const Recipe recipe = parse_recipe(input.recipe);
-  if (!recipe.of_geometry()) RowFiller(0, input.name, input.dtype, view_of(input).columns, recipe);
+  if (!recipe.of_geometry()) check_fills(input.name, input.dtype, view_of(input).columns, recipe);
 }
 
 void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base) {

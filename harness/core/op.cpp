@@ -175,8 +175,8 @@ const TensorSpec* Op::tensor(std::string_view wanted) const {
 
 Op op_from_json(const json::Value& document, const std::string& source) {
   const Reader reader(document, source);
-  reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "params", "require",
-                 "contract", "tensors"});
+  reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "laws", "params",
+                 "require", "contract", "tensors"});
   reader.at("schema").one_of({"dcpcheck.op/1"});
   Op op;
   op.source = document;
@@ -189,6 +189,7 @@ Op op_from_json(const json::Value& document, const std::string& source) {
   op.caches = strings(reader.at("caches"));
   op.rank_reference = flag_or(reader, "rank_reference", false);
   if (const auto pipeline = reader.find("pipeline")) op.pipeline = strings(*pipeline);
+  if (const auto laws = reader.find("laws")) op.laws = strings(*laws);
   for (const auto& [name, member] : reader.at("params").members()) op.params.push_back(read_param(name, member));
   for (const Reader& rule : reader.at("require").elements()) {
     rule.object({"that", "say"});

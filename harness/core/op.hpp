@@ -96,6 +96,7 @@ struct Op {
   std::vector<std::string> caches;    // the cache groups it knows; {"*"}: any names
   bool rank_reference = false;        // the reference's answer depends on the rank
   std::vector<std::string> pipeline;  // the ops whose launches it is made of, in their order; empty: it is one launch
+  std::vector<std::string> laws;      // that right kernels of it obey, by name (properties/laws)
   std::vector<Param> params;
   std::vector<Requirement> require;
   std::vector<Option> contract;

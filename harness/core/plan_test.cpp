@@ -96,6 +96,11 @@ TEST_F(PlanTest, MemoryIsRefusedBeforeItIsTaken) {
     EXPECT_THAT(error.what(), HasSubstr("more than the memory budget of 1024 MiB"));
   }
   EXPECT_THROW(plan(huge), InputError);
+  // Each rank's part is one row of 2^47 elements to the recipes, which look at it before the budget does.
+  EXPECT_THROW(plan(R"(,"geometry":{"batch":[{"uncached":16777216}],"tp":8,"dcp":{"world_size":8}},
+                       "params":{"heads":1024,"v_head_dim":8192})",
+                    std::int64_t{1} << 30, "merge_ranks"),
+               InputError);
 }
 
 }  // namespace

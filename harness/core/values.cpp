@@ -41,8 +41,6 @@ constexpr std::array<float, 4> empty_lses = {-std::numeric_limits<float>::infini
                                              std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
 constexpr std::int64_t critical_tile = 128;  // elements that share one critical value: the tiles that scales are made of
 
-bool is_float(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp32 || dtype == DType::e4m3; }
-
 template <class T>
 void store(std::byte* out, std::int64_t index, T value) {
   std::memcpy(out + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
@@ -85,8 +83,7 @@ void store_integer(DType dtype, std::byte* out, std::int64_t index, std::int64_t
 
 }  // namespace
 
-RowFiller::RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe)
-    : dtype_(dtype), columns_(columns), recipe_(recipe), elements_(seed, tensor, 0), rows_(seed, tensor, 1) {
+void check_fills(const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe) {
   const std::string who = tensor + ", of " + std::string(name_of(dtype)) + ", cannot be filled by this recipe: ";
   if (recipe.of_geometry()) throw InputError(who + "values are asked for, and it is one of the geometry");
   if (!is_float(dtype)) {
@@ -102,6 +99,12 @@ RowFiller::RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype,
   if (recipe.kind == Kind::unit_circle && columns % 2 != 0) {
     throw InputError(who + "unit_circle needs rows of an even width, not " + std::to_string(columns));
   }
+}
+
+RowFiller::RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe)
+    : dtype_(dtype), columns_(columns), recipe_(recipe), elements_(seed, tensor, 0), rows_(seed, tensor, 1) {
+  check_fills(tensor, dtype, columns, recipe);
+  if (!is_float(dtype)) return;
   row_.resize(static_cast<std::size_t>(columns));
   words_.resize(row_.size());
   blocks_.resize((row_.size() / 2 + 3) / 4);

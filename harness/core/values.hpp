@@ -12,11 +12,15 @@
 
 namespace dcpcheck {
 
+// Throws InputError where the recipe cannot fill rows of `columns` elements of `dtype`: integers take only zero, constants
+// that they hold, and below; unit_circle an even width; sparse no more elements than there are. Takes no memory, whatever
+// the width.
+void check_fills(const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe);
+
 // Fills rows of one tensor. An element depends on seed, tensor, row and column alone. One object per thread.
 class RowFiller {
  public:
-  // `columns` elements a row. Throws InputError where the recipe cannot fill a tensor of `dtype` (integers: only zero,
-  // constants that they hold, and below) or of that width (unit_circle: even; sparse: no more elements than there are).
+  // `columns` elements a row. Throws as check_fills does.
   RowFiller(std::uint64_t seed, const std::string& tensor, DType dtype, std::int64_t columns, const Recipe& recipe);
 
   // Writes row `row` to `out`, columns * size_of(dtype) bytes.

@@ -21,6 +21,7 @@ enum class Reason : std::uint8_t {
   uninitialised_read,  // a written byte that depends on what lay in memory before
   race,                // a written byte that differs between two runs on the same memory
   launch_refused,      // the launch was an error, as a grid past CUDA's limits is
+  law,                 // what two launches left differs where a law says that it is the same
   nothing_compared,    // no output and no must-not-write byte was looked at
 };
 
@@ -38,6 +39,7 @@ struct Element {
 // One kind of wrong in one buffer of one rank.
 struct Violation {
   Reason reason = Reason::none;
+  std::string law;        // Reason::law: which one
   std::string stage, op;  // of a pipeline: where it broke ("prefill.0", "decode.3"), and whose launch; else empty
   std::string buffer;
   std::int64_t rank = 0;

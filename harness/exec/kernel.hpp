@@ -34,6 +34,9 @@ struct Kernel {
   std::string op;
   std::string fault;                               // empty: none is known
   std::string doc;                                 // what the fault does, and where it was seen
+  std::string source;     // of a fault: the issue that it is from, or "derived"
+  std::string reason;     // … what it must be caught for (name_of(Reason))
+  std::string caught_by;  // … and by which law
   int lanes = 0;                                   // see ReferenceOptions
   std::function<LaunchError(const Launch&)> host;  // empty: cannot run there
   std::function<LaunchError(const Launch&)> cuda;

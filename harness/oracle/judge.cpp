@@ -14,8 +14,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-bool is_float(DType type) { return type == DType::bf16 || type == DType::e4m3 || type == DType::fp32; }
-
 // Alternatives of elements [first, last), which are few: found only where an element is not its nearest code.
 std::span<const Alternative> alternatives_of(const Admissible& expected, std::int64_t first, std::int64_t last) {
   const auto less = [](const Alternative& a, std::int64_t element) { return a.element < element; };

@@ -167,6 +167,22 @@ std::string plain_table(const Report& report, const Painter& paint) {
   return table;
 }
 
+// Of laws, which have no digests.
+std::string law_table(const Report& report, const Painter& paint) {
+  const auto cells = [](std::string a, std::string b, std::string c, std::string d, std::string e) {
+    return row({{std::move(a), 30}, {std::move(b), 15}, {std::move(c), 21}, {std::move(d), 7}, {std::move(e), 2}});
+  };
+  std::string table = paint.strong(cells("Case", "Kernel", "Law", "Status", "")) + "\n";
+  for (const Result& result : report.results) {
+    const bool skipped = result.verdict.status == Status::skipped;
+    table += line_of(paint,
+                     cells(name_label(result), kernel_label(result), result.law.empty() ? std::string(kNothing) : result.law,
+                           std::string(name_of(result.verdict.status)), mark(result.as_expected, skipped)),
+                     result.as_expected || skipped);
+  }
+  return table;
+}
+
 std::string expectation_in_words(const Expectation& expected) {
   std::string line(name_of(expected.status));
   if (expected.reasons) line += " (" + text::list(*expected.reasons) + ")";
@@ -278,7 +294,10 @@ ScenarioName scenario_of(const std::string& name) {
 std::string render_console(const Report& report, ConsoleStyle style) {
   const Painter paint(style);
   if (report.results.empty()) return "no result\n";
-  std::string page = comes_in_pairs(report) ? paired_table(report, paint) : plain_table(report, paint);
+  const bool of_laws = std::any_of(report.results.begin(), report.results.end(), [](const Result& r) { return !r.law.empty(); });
+  std::string page = comes_in_pairs(report) ? paired_table(report, paint)
+                     : of_laws              ? law_table(report, paint)
+                                            : plain_table(report, paint);
   page += left_out_lines(report);
   for (const Result& result : report.results) page += paragraph(result, paint);
   for (const Relation& relation : report.relations)

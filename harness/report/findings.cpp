@@ -26,6 +26,7 @@ std::string_view in_words(Reason reason) {
     case Reason::uninitialised_read: return "depends on memory that nobody wrote";
     case Reason::race: return "differs between two runs on the same memory";
     case Reason::launch_refused: return "launch refused";
+    case Reason::law: return "breaks a law";
     case Reason::nothing_compared: return "nothing compared";
   }
   return "?";
@@ -89,7 +90,8 @@ std::string sentence(const std::vector<std::string>& buffers, const OverRanks& g
   const Violation& first = *group.front();
   const std::vector<std::int64_t> ranks = ranks_of(group);
   const bool several = ranks.size() > 1;
-  std::string line = text::list(buffers) + ": " + std::string(in_words(first.reason)) + " on " + ranks_in_words(ranks);
+  const std::string what = first.law.empty() ? std::string(in_words(first.reason)) : "breaks the law " + first.law;
+  std::string line = text::list(buffers) + ": " + what + " on " + ranks_in_words(ranks);
   const bool by_rows = first.token_rows > 0;
   if (by_rows) {
     const std::string number = spread(group, &Violation::token_rows);

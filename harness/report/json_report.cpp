@@ -39,6 +39,7 @@ Value violation(const Violation& value) {
   for (const auto& [begin, end] : value.tokens) tokens.emplace_back(Array{begin, end});
   for (const Element& wrong : value.first) first.push_back(element(wrong));
   Object object{{"reason", name_of(value.reason)}};
+  if (!value.law.empty()) object.emplace_back("law", value.law);
   if (!value.stage.empty()) object.emplace_back("stage", value.stage);
   if (!value.op.empty()) object.emplace_back("op", value.op);
   object.emplace_back("buffer", value.buffer);
@@ -93,7 +94,7 @@ Value result(const Result& value) {
   for (const auto& [name, digest] : value.output_digests) outputs.emplace_back(name, digest);
   Array violations;
   for (const Violation& one : verdict.violations) violations.push_back(violation(one));
-  return Object{{"case", value.case_reference},
+  Object object{{"case", value.case_reference},
                 {"id", value.id},
                 {"name", value.name},
                 {"op", value.op},
@@ -121,6 +122,9 @@ Value result(const Result& value) {
                 {"violations", std::move(violations)},
                 {"seconds", value.seconds},
                 {"replay", value.replay}};
+  // Only of a result that a law gave: after the kernel that it is about.
+  if (!value.law.empty()) object.insert(object.begin() + 6, {"law", value.law});
+  return object;
 }
 
 Value relation(const Relation& value) {

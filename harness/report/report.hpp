@@ -49,6 +49,7 @@ struct Result {
   std::string name, op;
   std::string kernel;  // "builtin:<op>@<fault>"
   std::string fault;   // empty: none
+  std::string law;     // that alone was asked; empty: every element was judged
   std::string backend;
   std::int64_t world_size = 1;
   std::int64_t token_rows = 0;  // live rows of the launch

@@ -9,6 +9,7 @@
 #include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -21,8 +22,25 @@ Expectation expected_of(const NamedCase& named, const Kernel& kernel) {
   return kernel.fault.empty() ? expectation_of(named.file, kernel) : Expectation{};
 }
 
+// One that is nullptr where no law is named: then every element is judged.
+std::vector<const Law*> laws_named(const std::vector<std::string>& names) {
+  std::vector<const Law*> laws;
+  std::vector<std::string> known;
+  for (const Law& law : all_laws()) known.push_back(law.name);
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    const std::string near = text::nearest(name, known);
+    if (found == known.end())
+      throw InputError("--law: there is no law '" + text::printable(name) + "'" +
+                       (near.empty() ? "; dcpcheck laws shows them" : ": did you mean " + near + "?"));
+    laws.push_back(&all_laws()[static_cast<std::size_t>(found - known.begin())]);
+  }
+  if (laws.empty()) laws.push_back(nullptr);
+  return laws;
+}
+
 std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& cases,
-                          const std::vector<const Kernel*>& selected) {
+                          const std::vector<const Kernel*>& selected, const std::vector<const Law*>& laws) {
   std::vector<Job> jobs;
   for (const NamedCase& named : cases) {
     Job job{&named, {}, {}, {}};
@@ -30,7 +48,8 @@ std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& 
     if (kernels.empty())
       if (const Kernel* fixed = fixed_kernel(context.kernels, named.op->name)) kernels.push_back(fixed);
     for (const Kernel* kernel : kernels)
-      if (runs_on(*named.op, *kernel)) job.runs.push_back({kernel, expected_of(named, *kernel)});
+      if (runs_on(*named.op, *kernel))
+        for (const Law* law : laws) job.runs.push_back({kernel, expected_of(named, *kernel), law});
     if (job.runs.empty()) {
       job.skipped_kernel = selected.empty() ? "builtin:" + named.op->name : selected.front()->name;
       job.skipped = selected.empty() ? "there is no kernel for " + named.op->name
@@ -63,7 +82,7 @@ int run(const Arguments& arguments, Context& context) {
       throw InputError("--json " + arguments.text("--json") + " is a case that is to be run, and would be overwritten");
     }
   }
-  const std::vector<Job> jobs = jobs_for(context, cases, selected);
+  const std::vector<Job> jobs = jobs_for(context, cases, selected, laws_named(arguments.all("--law")));
   if (arguments.has("--list")) {
     list(jobs, *context.out);
     return 0;
@@ -103,6 +122,7 @@ Verb run() {
            seed_option(),
            threads_option(),
            memory_option(),
+           {"--law", "NAME", "Ask this law alone, in place of judging every element (dcpcheck laws)", true},
            self_test_option(),
            {"--list", "", "Show the cases and kernels, and run nothing", false}},
           static_cast<int (*)(const Arguments&, Context&)>(run)};

@@ -1,0 +1,73 @@
+#include "properties/hunt.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "harness/core/error.hpp"
+#include "properties/shrink.hpp"
+
+namespace dcpcheck {
+namespace {
+
+bool reports(const LawFindings& findings) {
+  return findings.silent.empty() && (!findings.violations.empty() || !findings.detail.empty());
+}
+
+const Law& law_called(const std::string& name) {
+  const auto found = std::find_if(all_laws().begin(), all_laws().end(), [&](const Law& law) { return law.name == name; });
+  if (found == all_laws().end()) throw HarnessError("there is no law " + name);
+  return *found;
+}
+
+void stop_if_interrupted(const Workbench& bench) {
+  if (bench.interrupted != nullptr && bench.interrupted->load() != 0) throw Interrupted(bench.interrupted->load());
+}
+
+}  // namespace
+
+std::vector<std::string> reporting(const Workbench& bench, const Op& op, const Kernel& kernel, const Case& value,
+                                   Verdict* verdict) {
+  std::vector<std::string> names;
+  Trial trial(bench, op, kernel, value);
+  for (const Law& law : all_laws()) {
+    LawFindings findings = apply(law, trial);
+    if (!reports(findings)) continue;
+    if (names.empty() && verdict != nullptr) *verdict = verdict_of(law, std::move(findings));
+    names.push_back(law.name);
+  }
+  return names;
+}
+
+std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Generator& generator, std::uint64_t seed,
+                          std::uint64_t budget) {
+  for (std::uint64_t index = 0; index < budget; ++index) {
+    stop_if_interrupted(bench);
+    Catch found;
+    found.value = generator(seed, index);
+    found.by = reporting(bench, generator.op(), kernel, found.value, &found.verdict);
+    found.cases = index + 1;
+    if (!found.by.empty()) return found;
+  }
+  return std::nullopt;
+}
+
+Case shrink(const Workbench& bench, const Op& op, const Kernel& kernel, const Case& value, const std::string& by,
+            int evaluations) {
+  const Law& law = law_called(by);
+  Case smallest = value;
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (Case& candidate : shrinks(op, smallest, bench.memory)) {
+      if (evaluations-- <= 0) return smallest;
+      stop_if_interrupted(bench);
+      Trial trial(bench, op, kernel, candidate);
+      if (!reports(apply(law, trial))) continue;
+      smallest = std::move(candidate);
+      smaller = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+}  // namespace dcpcheck

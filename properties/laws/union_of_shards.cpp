@@ -1,0 +1,48 @@
+#include "properties/laws/relaunch.hpp"
+
+namespace dcpcheck::laws {
+namespace {
+
+LawFindings check(Trial& trial) {
+  const Plan& plan = trial.plan();
+  const Geometry& geometry = plan.value.geometry;
+  if (geometry.world_size < 2) return silent("the DCP world size is 1");
+  std::vector<std::string> caches;
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role != Role::cache || tensor.slot_mapping.empty()) continue;
+    const CacheGroup& group = geometry.caches.at(tensor.cache.group);
+    const bool same = group.slot_mapping == "same" && geometry.caches.contains("mla");
+    if ((same ? geometry.caches.at("mla") : group).slot_mapping == "dcp") caches.push_back(tensor.name);
+  }
+  if (caches.empty()) return silent("no cache is split over the ranks");
+  const Observation& sharded = trial.observed();
+  if (!sharded.refused.empty()) return silent("the launch was refused: " + sharded.refused);
+  Case value = plan.value;
+  value.geometry.world_size = 1;
+  value.geometry.interleave = 1;
+  const Observation whole = trial.observe(derive(trial.setting(), value, rows_from(0, plan.live), trial.bench().memory));
+  if (!whole.refused.empty()) return silent("the launch under W = 1 was refused: " + whole.refused);
+  Differences differences("union_of_shards", plan);
+  for (const std::string& cache : caches) {
+    const RowsLeft& all = whole.ranks.front().at(cache);
+    for (std::size_t rank = 0; rank < sharded.ranks.size(); ++rank) {
+      const RowsLeft& own = sharded.ranks[rank].at(cache);
+      for (std::size_t token = 0; token < own.size(); ++token) {
+        differences.compare(cache, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(token), own[token], all[token],
+                            "in the cache of one rank alone");
+      }
+    }
+  }
+  LawFindings findings;
+  findings.compared = differences.compared();
+  findings.violations = differences.take();
+  return findings;
+}
+
+}  // namespace
+
+Law union_of_shards() {
+  return {"union_of_shards", "The ranks' cache rows together are those that one rank has under W = 1.", false, check};
+}
+
+}  // namespace dcpcheck::laws
