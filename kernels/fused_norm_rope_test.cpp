@@ -834,12 +834,12 @@ TEST(FusedNormRopeFaults, RowsInTheWrongPlaceOfACache) {
   Trial same = trial;
   same.index_slots = same.slots;
   EXPECT_EQ(changed<faults::slot_maps_swapped>(same), "");
-  // Each cache as with the two maps exchanged, as both have room for all their slots.
   Trial swapped = trial;
-  std::swap(swapped.slots, swapped.index_slots);
-  if (*std::max_element(trial.index_slots.begin(), trial.index_slots.end()) < shape.blocks * shape.mla_block) {
-    EXPECT_EQ(trial.run<faults::slot_maps_swapped>().mla, swapped.run().mla);
+  swapped.index_slots = trial.slots;
+  for (std::size_t t = 0; t < trial.slots.size(); ++t) {
+    if (trial.index_slots[t] < shape.blocks * shape.mla_block) swapped.slots[t] = trial.index_slots[t];  // others stay
   }
+  EXPECT_EQ(trial.run<faults::slot_maps_swapped>().mla, swapped.run().mla);
   EXPECT_EQ(trial.run<faults::slot_maps_swapped>().indexer, swapped.run().indexer);
 
   EXPECT_EQ(changed<faults::block_size_of_stride>(trial), "");  // padded by less than a row
@@ -910,10 +910,10 @@ TEST(FusedNormRopeFaults, RopeDiffersWhereItShould) {
   Trial late(far);
   std::fill(late.positions.begin(), late.positions.end(), 516);
   EXPECT_EQ(changed<faults::position_in_bf16>(late), "");
-  std::fill(late.positions.begin(), late.positions.end(), 515);  // 514 in bf16
+  std::fill(late.positions.begin(), late.positions.end(), 515);  // 512 in bf16
   EXPECT_EQ(changed<faults::position_in_bf16>(late), "pimx");
   Trial rounded = late;
-  std::fill(rounded.positions.begin(), rounded.positions.end(), 514);
+  std::fill(rounded.positions.begin(), rounded.positions.end(), 512);
   EXPECT_EQ(late.run<faults::position_in_bf16>(), rounded.run());
 
   EXPECT_EQ(changed<faults::positions_stale_past_256>(trial), "");
