@@ -16,6 +16,9 @@ namespace kernels {
 struct MergeDecisions {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // An LSE as the merge takes it: +inf and NaN, which some kernels leave where there were no keys, as -inf.
   static DCPCHECK_HD float read(float lse) {
@@ -33,6 +36,14 @@ struct MergeDecisions {
     (void)part;
     return true;
   }
+  // The exponential of a part's LSE less the largest, by the two, the part's place and how many have keys.
+  static DCPCHECK_HD float power(float exact, float lse, float largest, std::int64_t part, std::int64_t parts) {
+    (void)lse;
+    (void)largest;
+    (void)part;
+    (void)parts;
+    return exact;
+  }
   // A part's weight, by its share of the sum, and how many parts have keys.
   static DCPCHECK_HD float weight(float share, std::int64_t parts) {
     (void)parts;
@@ -48,6 +59,7 @@ constexpr bool overrides_a_merge_decision() {
          !same_function<&Decisions::base_2, &MergeDecisions::base_2> ||
          !same_function<&Decisions::shift, &MergeDecisions::shift> ||
          !same_function<&Decisions::takes_part, &MergeDecisions::takes_part> ||
+         !same_function<&Decisions::power, &MergeDecisions::power> ||
          !same_function<&Decisions::weight, &MergeDecisions::weight>;
 }
 
@@ -61,13 +73,13 @@ DCPCHECK_HD void merge(const Block& block, std::int64_t parts, std::int64_t widt
   const auto counts = [&](std::int64_t r) {
     return Decisions::takes_part(r) && !Decisions::is_empty(Decisions::read(part.lse(r)));
   };
-  const auto power = [&](std::int64_t r, float shift) {
-    const float distance = Decisions::read(part.lse(r)) - shift;
-    return base_2 ? exp2(distance) : exp(distance);
-  };
   // Every thread goes through the few LSEs by itself.
   float largest = -infinity;
   std::int64_t with_keys = 0;
+  const auto power = [&](std::int64_t r, float shift) {
+    const float distance = Decisions::read(part.lse(r)) - shift;
+    return Decisions::power(base_2 ? exp2(distance) : exp(distance), part.lse(r), largest, r, with_keys);
+  };
   for (std::int64_t r = 0; r < parts; ++r) {
     if (!counts(r)) continue;
     largest = larger(Decisions::read(part.lse(r)), largest);

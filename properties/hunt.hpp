@@ -12,10 +12,10 @@
 namespace dcpcheck {
 
 struct Catch {
-  std::uint64_t cases = 0;         // that it took, this one counted in
+  std::uint64_t cases = 0;  // that it took, this one counted in
   Case value;
-  std::vector<std::string> by;     // the laws that report, by name
-  Verdict verdict;                 // by the first of them
+  std::vector<std::string> by;  // the laws that report, by name
+  Verdict verdict;              // by the first of them
 };
 
 // Draws the cases of `seed` in their order and stops at the first on which a law reports; absent where none of `budget` did.

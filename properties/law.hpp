@@ -24,11 +24,11 @@ class Trial {
   const Kernel& kernel() const { return kernel_; }
   const Case& value() const { return prepared_.plan.value; }
   const Plan& plan() const { return prepared_.plan; }
-  const Setting& setting();                                 // the case's own launch
-  const CaseResult& judged();                               // judged element by element, on both poisons
-  const Observation& observed();                            // what the case's own launch leaves
-  Observation observe(const Setting& setting) const;        // what the kernel leaves in another
-  CaseResult judge_other(const Case& value) const;          // another case of the op, judged
+  const Setting& setting();                           // the case's own launch
+  const CaseResult& judged();                         // judged element by element, on both poisons
+  const Observation& observed();                      // what the case's own launch leaves
+  Observation observe(const Setting& setting) const;  // what the kernel leaves in another
+  CaseResult judge_other(const Case& value) const;    // another case of the op, judged
 
  private:
   const Workbench& bench_;
@@ -50,8 +50,8 @@ struct LawFindings {
 
 struct Law {
   std::string name;
-  std::string doc;            // one line
-  bool of_every_op = false;   // else of those whose op.json names it
+  std::string doc;           // one line
+  bool of_every_op = false;  // else of those whose op.json names it
   // Throws HarnessError where the backend fails. What the kernel does is never an exception.
   std::function<LawFindings(Trial&)> check;
 };

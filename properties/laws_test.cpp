@@ -54,9 +54,8 @@ TEST_P(Laws, HoldOnTheFixedKernel) {
   if (cases > 100) EXPECT_GT(spoke, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()), [](const testing::TestParamInfo<Pair>& one) {
-  return one.param.op + "_" + one.param.law;
-});
+INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()),
+                         [](const testing::TestParamInfo<Pair>& one) { return one.param.op + "_" + one.param.law; });
 
 TEST(AllLaws, HaveNamesAndWords) {
   std::set<std::string> names;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "harness/core/digest.hpp"
+#include "harness/core/dtype.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/recipe.hpp"
-#include "harness/core/dtype.hpp"
 #include "harness/memory/arena.hpp"
 #include "harness/memory/write_set.hpp"
 #include "harness/oracle/judge.hpp"
@@ -34,8 +34,8 @@ std::map<std::string, RowsLeft, std::less<>> rows_left(const Setting& setting, c
       if (span.duty != Duty::must) continue;
       const std::byte* const from = image + buffer.offset + span.begin;
       Bytes bytes(from, from + (span.end - span.begin));
-      canonicalise_nans(bytes, tensor.role == Role::cache ? tensor.cache.fields[static_cast<std::size_t>(span.field)].dtype
-                                                          : tensor.dtype);
+      canonicalise_nans(
+          bytes, tensor.role == Role::cache ? tensor.cache.fields[static_cast<std::size_t>(span.field)].dtype : tensor.dtype);
       Bytes& row = rows[static_cast<std::size_t>(span.row)];
       row.insert(row.end(), bytes.begin(), bytes.end());
     }

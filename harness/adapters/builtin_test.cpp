@@ -80,6 +80,9 @@ TEST(BuiltinKernels, AreNamedByOpAndFaultInOrder) {
     names.push_back(kernel.name);
     EXPECT_EQ(kernel.name, "builtin:" + kernel.op + (kernel.fault.empty() ? "" : "@" + kernel.fault));
     EXPECT_EQ(kernel.doc.empty(), kernel.fault.empty()) << kernel.name;
+    EXPECT_EQ(kernel.source.empty(), kernel.fault.empty()) << kernel.name;
+    EXPECT_EQ(kernel.reason.empty(), kernel.fault.empty()) << kernel.name;
+    EXPECT_EQ(kernel.caught_by.empty(), kernel.fault.empty()) << kernel.name;
     EXPECT_EQ(kernel.lanes, kernel.op == "dense_prefill" ? 32 : 128) << kernel.name;
     EXPECT_TRUE(kernel.host);
 #ifdef DCPCHECK_HAVE_CUDA

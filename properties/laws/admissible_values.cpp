@@ -10,8 +10,9 @@ bool is_of_values(Reason reason) {
 }  // namespace
 
 Law admissible_values() {
-  return {"admissible_values", "Every element has a value that a right kernel can give, the same whatever lay in memory before.",
-          true, [](Trial& trial) {
+  return {"admissible_values",
+          "Every element has a value that a right kernel can give, the same whatever lay in memory before.", true,
+          [](Trial& trial) {
             LawFindings findings;
             const Verdict& verdict = trial.judged().verdict;
             findings.compared = verdict.compared;

@@ -19,8 +19,6 @@ LawFindings check(Trial& trial) {
 
 }  // namespace
 
-Law graph_is_eager() {
-  return {"graph_is_eager", "A replayed CUDA graph leaves what a launch leaves.", false, check};
-}
+Law graph_is_eager() { return {"graph_is_eager", "A replayed CUDA graph leaves what a launch leaves.", false, check}; }
 
 }  // namespace dcpcheck::laws

@@ -9,9 +9,7 @@ namespace dcpcheck::laws {
 namespace {
 
 // LSEs whose weights are 1, 1/2, 1/4, … in base 2, the last two alike: they sum to 2, and the merge of small integers is exact.
-float lse_of(std::size_t part, std::size_t parts) {
-  return -static_cast<float>(std::min(part, parts - 2));
-}
+float lse_of(std::size_t part, std::size_t parts) { return -static_cast<float>(std::min(part, parts - 2)); }
 
 std::int64_t value_of(const Stream& stream, std::int64_t i) {
   return 1 + static_cast<std::int64_t>(stream.word(static_cast<std::uint64_t>(i)) % 31);
@@ -31,8 +29,7 @@ LawFindings check(Trial& trial) {
     for (std::int64_t token = 0; token < plan.tokens; ++token) {
       PartRow out(setting.inputs, *parts[part].out, parts[part].index, token);
       PartRow lse(setting.inputs, *parts[part].lse, parts[part].index, token);
-      for (std::int64_t i = 0; i < out.size(); ++i)
-        out.set(i, static_cast<float>(value_of(stream, token * out.size() + i)));
+      for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, static_cast<float>(value_of(stream, token * out.size() + i)));
       for (std::int64_t i = 0; i < lse.size(); ++i) lse.set(i, lse_of(part, parts.size()));
     }
   }
@@ -67,8 +64,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law merge_base() {
-  return {"merge_base", "LSEs of base 2 that lie whole numbers apart weigh their parts by exact halves, quarters and so on.", false,
-          check};
+  return {"merge_base", "LSEs of base 2 that lie whole numbers apart weigh their parts by exact halves, quarters and so on.",
+          false, check};
 }
 
 }  // namespace dcpcheck::laws

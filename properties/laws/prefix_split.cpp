@@ -24,8 +24,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law prefix_split() {
-  return {"prefix_split", "A request whose first tokens an earlier request has cached gets the same rows for the others.", false,
-          check};
+  return {"prefix_split", "A request whose first tokens an earlier request has cached gets the same rows for the others.",
+          false, check};
 }
 
 }  // namespace dcpcheck::laws

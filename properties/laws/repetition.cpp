@@ -8,8 +8,7 @@ constexpr int kTimes = 6;
 LawFindings check(Trial& trial) {
   LawFindings findings;
   const Workbench& bench = trial.bench();
-  const std::vector<Observation> seen =
-      observe_again(trial.setting(), trial.kernel(), *bench.backend, bench.threads, kTimes);
+  const std::vector<Observation> seen = observe_again(trial.setting(), trial.kernel(), *bench.backend, bench.threads, kTimes);
   Differences differences("repetition", trial.plan());
   for (std::size_t time = 1; time < seen.size(); ++time) {
     if (!seen.front().refused.empty()) return silent("the launch was refused: " + seen.front().refused);
@@ -34,8 +33,6 @@ LawFindings check(Trial& trial) {
 
 }  // namespace
 
-Law repetition() {
-  return {"repetition", "The same launch, over and over on the same memory, leaves the same.", false, check};
-}
+Law repetition() { return {"repetition", "The same launch, over and over on the same memory, leaves the same.", false, check}; }
 
 }  // namespace dcpcheck::laws

@@ -63,8 +63,8 @@ LawFindings check(Trial& trial) {
   for (std::size_t rank = 0; rank < prefix.size(); ++rank) {
     const RowsLeft& records = scattered.ranks[rank].at("mla_cache");
     for (std::size_t token = 0; token < places.size(); ++token) {
-      const std::int64_t slot = map.slot(static_cast<std::int64_t>(places[token].request), places[token].position,
-                                         static_cast<std::int64_t>(rank));
+      const std::int64_t slot =
+          map.slot(static_cast<std::int64_t>(places[token].request), places[token].position, static_cast<std::int64_t>(rank));
       if (slot >= 0 && !records[token].empty()) prefix[rank][slot] = records[token];
     }
   }

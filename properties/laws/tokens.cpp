@@ -74,8 +74,9 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law tokens() {
-  return {"tokens", "Greedy tokens are the same for every W, and of a bf16 cache for every split into cached prefix and chunks.",
-          false, check};
+  return {"tokens",
+          "Greedy tokens are the same for every W, and of a bf16 cache for every split into cached prefix and chunks.", false,
+          check};
 }
 
 }  // namespace dcpcheck::laws

@@ -21,6 +21,7 @@ fnr::Cache cache(const Launch& launch, std::string_view name, std::string_view s
   cache.slot_mapping = pointer<const std::int64_t>(launch, slot_mapping);
   cache.block_size = plan->cache.kernel_block_size;
   cache.block_stride = plan->cache.block_stride;
+  cache.blocks = plan->cache.blocks;
   return cache;
 }
 
@@ -38,6 +39,8 @@ kernels::fused_norm_rope::Args fused_norm_rope::args(const Launch& launch) {
   const Case& value = plan.value;
   Args args;
   args.tokens = plan.tokens;
+  args.rank = launch.rank;
+  args.captured = value.graph;
   args.positions = pointer<const std::int64_t>(launch, "positions");
 
   args.q_c = rows(launch, "q_c");

@@ -1,0 +1,100 @@
+// Every known fault is caught for the reason that it gives, by a case of the corpora whose expectation names it.
+#include <gmock/gmock.h>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/commands/program_test.hpp"
+#include "harness/core/json.hpp"
+
+namespace dcpcheck {
+namespace {
+
+using Names = std::set<std::string>;
+
+const json::Value& at(const json::Value& value, std::string_view key) {
+  const json::Value* member = value.find(key);
+  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
+  return *member;
+}
+
+std::string text_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::string>(); }
+
+Names names_at(const json::Value& value, std::string_view key) {
+  Names names;
+  for (const json::Value& name : *at(value, key).get<json::Array>()) names.insert(*name.get<std::string>());
+  return names;
+}
+
+json::Value parsed(const std::string& text) { return json::parse(text, "test", {std::size_t{1} << 26, 32}); }
+
+// A case of the corpora, and what it expects of faults.
+struct CaseText {
+  std::string path, op;
+  std::size_t size = 0;
+  json::Value expect;
+};
+
+std::vector<CaseText> cases() {
+  std::vector<CaseText> all;
+  for (const char* folder : {"/corpora/edge", "/corpora/issue-54907"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(DCPCHECK_SOURCE_DIR) + folder)) {
+      if (entry.path().extension() != ".json") continue;
+      const std::string text = read_file(entry.path());
+      const json::Value file = parsed(text);
+      const json::Value* expect = file.find("expect");
+      if (expect != nullptr) all.push_back({entry.path().string(), text_at(at(file, "case"), "op"), text.size(), *expect});
+    }
+  }
+  return all;
+}
+
+using Faults = Program;
+
+TEST_F(Faults, EachIsCaughtForItsReason) {
+  const std::vector<CaseText> all = cases();
+  const json::Value kernels = parsed(run({"kernels", "--json", "-"}).out);
+  std::size_t faults = 0;
+  for (const json::Value& kernel : *kernels.get<json::Array>()) {
+    const auto* fault = at(kernel, "fault").get<std::string>();
+    if (fault == nullptr) {
+      EXPECT_EQ(text_at(kernel, "source") + text_at(kernel, "reason") + text_at(kernel, "caught_by"), "");
+      continue;
+    }
+    ++faults;
+    const std::string name = text_at(kernel, "name"), reason = text_at(kernel, "reason");
+    const bool by_value = reason == "inadmissible" || reason == "uninitialised-read" || reason == "race";
+    EXPECT_EQ(text_at(kernel, "caught_by"), by_value ? "admissible_values" : "write_set") << name;
+    // The shortest case that expects it to be caught so.
+    const CaseText* chosen = nullptr;
+    for (const CaseText& one : all) {
+      const json::Value* entry = one.op == text_at(kernel, "op") ? one.expect.find(*fault) : nullptr;
+      if (entry == nullptr || !names_at(*entry, "reasons").contains(reason)) continue;
+      if (chosen == nullptr || one.size < chosen->size) chosen = &one;
+    }
+    ASSERT_NE(chosen, nullptr) << "no case of corpora/edge expects " << name << " to be caught for: " << reason;
+
+    const Ended ended = run({"run", chosen->path, "--kernel", name, "--backend", "host", "--json", "-"});
+    EXPECT_EQ(ended.code, 1) << name << " " << chosen->path << ended.err;
+    const json::Value report = parsed(ended.out);
+    const json::Value& result = at(report, "results").get<json::Array>()->front();
+    Names reasons, buffers;
+    if (reason == "launch-refused") reasons.insert(text_at(result, "reason"));  // nothing ran that could violate anything
+    for (const json::Value& violation : *at(result, "violations").get<json::Array>()) {
+      reasons.insert(text_at(violation, "reason"));
+      if (const json::Value* buffer = violation.find("buffer"); buffer != nullptr && buffer->get<std::string>() != nullptr) {
+        buffers.insert(*buffer->get<std::string>());
+      }
+    }
+    const json::Value& expected = *chosen->expect.find(*fault);
+    EXPECT_TRUE(reasons.contains(reason)) << name << " " << chosen->path;
+    EXPECT_EQ(reasons, names_at(expected, "reasons")) << name << " " << chosen->path;
+    EXPECT_EQ(buffers, names_at(expected, "buffers")) << name << " " << chosen->path;
+  }
+  EXPECT_GE(faults, 90U);
+}
+
+}  // namespace
+}  // namespace dcpcheck

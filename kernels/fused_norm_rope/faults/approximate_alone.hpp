@@ -1,0 +1,21 @@
+#pragma once
+
+#include "kernels/fused_norm_rope/fused_norm_rope.cuh"
+
+namespace kernels::fused_norm_rope::faults {
+
+struct approximate_alone : Fixed {
+  static constexpr const char* name = "approximate_alone";
+  static constexpr const char* doc = "Norms q_c by an approximation in launches of one token, as decoding has them.";
+  static constexpr const char* source = "derived";
+  static constexpr const char* reason = "law";
+  static constexpr const char* caught_by = "chunking";
+  static constexpr bool any_order = true;
+
+  static DCPCHECK_HD bool approximates(const Args& args, std::int64_t token, Use use) {
+    (void)token;
+    return use == Use::q_c_out && args.tokens == 1;
+  }
+};
+
+}  // namespace kernels::fused_norm_rope::faults
