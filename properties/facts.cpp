@@ -215,9 +215,10 @@ const Ranges& padding_counts() {
   return ranges;
 }
 
-const Ranges& spare_counts() {
-  static const Ranges ranges = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kMany}};
-  return ranges;
+const Ranges& spare_counts(const Op& op, std::string_view group) {
+  static const Ranges few = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kMany}};
+  static const Ranges any = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kManyBlocks - 1}, {"2^20", kManyBlocks, kMany}};
+  return has_records(op, group) ? few : any;
 }
 
 GeometryDimensions rank_dimensions(const Op& op) {
@@ -246,9 +247,9 @@ GeometryDimensions group_dimensions(const Op& op, const std::string& name) {
   out.push_back(of_group(name, "kernel_blocks", {"one", "rows", "some"}, [](const Geometry&, const CacheGroup& group) {
     return group.kernel_block_size == group.block_size ? 0 : group.kernel_block_size == 1 ? 1 : 2;
   }));
-  out.push_back(of_group(name, "spare_blocks", names_of(spare_counts()), [](const Geometry&, const CacheGroup& group) {
-    return bucket_in(spare_counts(), group.spare_blocks);
-  }));
+  const Ranges& spare = spare_counts(op, name);
+  out.push_back(of_group(name, "spare_blocks", names_of(spare),
+                         [&spare](const Geometry&, const CacheGroup& group) { return bucket_in(spare, group.spare_blocks); }));
   if (has_records(op, name)) {
     out.push_back(
         of_group(name, "block_stride_padding", {"0", "of 16", "of 4", "other"}, [](const Geometry&, const CacheGroup& group) {

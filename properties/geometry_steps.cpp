@@ -175,10 +175,11 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
             kernel_blocks = numbers(name + ".kernel_blocks"), spare = numbers(name + ".spare_blocks"),
             stride = numbers(name + ".block_stride_padding"), enabled = numbers(name + ".enabled");
   const MappingDraw draw_mapping(op, name, numbers);
+  const Ranges& spare_ranges = spare_counts(op, name);
   return geometry_step(
       of_group(name, {"present", "mapped", "own_map", "sharded", "block_size", "kernel_block_size", "block_stride_padding",
                       "blocks"}),
-      {mapping, block, kernel_blocks, spare, stride, enabled}, [=](Draft& draft, const Pick& pick, Dice& dice) {
+      {mapping, block, kernel_blocks, spare, stride, enabled}, [=, &spare_ranges](Draft& draft, const Pick& pick, Dice& dice) {
         Geometry& geometry = draft.value.geometry;
         geometry.caches.erase(name);
         CacheGroup group;
@@ -186,7 +187,13 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
         if (group.slot_mapping == "absent") return;
         group.block_size = draw_block_size(geometry, pick, block, dice);
         group.kernel_block_size = draw_kernel_block_size(group.block_size, pick(kernel_blocks, {4, 1, 2}), dice);
-        group.spare_blocks = draw_in(spare_counts(), pick(spare, {1, 4, draft.narrow ? 0 : 1}), 5, dice);
+        std::vector<int> likely = {1, 4, draft.narrow ? 0 : 1};
+        if (spare_ranges.size() > likely.size()) likely.push_back(1);
+        group.spare_blocks = draw_in(spare_ranges, pick(spare, likely), 5, dice);
+        if (group.spare_blocks >= kManyBlocks) {
+          group.spare_blocks = kManyBlocks;
+          if (!pick.asked(block) && !pick.asked(kernel_blocks)) group.block_size = group.kernel_block_size = 4096;
+        }
         if (stride >= 0) {
           static const std::array<std::vector<std::int64_t>, 4> bytes = {{{0}, {16, 64, 512}, {4, 12, 132}, {1, 2, 6}}};
           group.block_stride_padding = dice.of(bytes[static_cast<std::size_t>(pick(stride, {4, 1, 1, 1}))]);

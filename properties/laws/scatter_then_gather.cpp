@@ -59,13 +59,14 @@ LawFindings check(Trial& trial) {
   gather.inputs = make_inputs(gather.plan);
   const GroupMap map(gather.plan, "mla");
   const std::vector<Place> places = places_of(plan.value.geometry);
-  auto& prefix = gather.inputs.prefix.at("mla_cache");
-  for (std::size_t rank = 0; rank < prefix.size(); ++rank) {
+  const TensorPlan& gathered_cache = gather.plan.tensor("mla_cache");
+  for (std::size_t rank = 0; rank < scattered.ranks.size(); ++rank) {
     const RowsLeft& records = scattered.ranks[rank].at("mla_cache");
+    Bytes& storage = gather.inputs.ranks[rank].at("mla_cache");
     for (std::size_t token = 0; token < places.size(); ++token) {
       const std::int64_t slot =
           map.slot(static_cast<std::int64_t>(places[token].request), places[token].position, static_cast<std::int64_t>(rank));
-      if (slot >= 0 && !records[token].empty()) prefix[rank][slot] = records[token];
+      if (slot >= 0 && !records[token].empty()) place_record(gathered_cache.cache, slot, records[token], storage.data());
     }
   }
   const Observation gathered = observe(gather, *kernel, *trial.bench().backend, trial.bench().threads);
