@@ -8,8 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "kernels/compute_slot_mapping/faults/block_0_not_resident.hpp"
+#include "kernels/compute_slot_mapping/faults/block_0_past_the_table.hpp"
 #include "kernels/compute_slot_mapping/faults/localise_replicated.hpp"
+#include "kernels/compute_slot_mapping/faults/localised_before_the_offset.hpp"
 #include "kernels/compute_slot_mapping/faults/ownership_in_kernel_blocks.hpp"
+#include "kernels/compute_slot_mapping/faults/slots_in_32_bits.hpp"
+#include "kernels/compute_slot_mapping/faults/table_row_of_the_batch.hpp"
+#include "kernels/compute_slot_mapping/faults/tail_of_zeros.hpp"
+#include "kernels/compute_slot_mapping/faults/tail_up_to_the_padded_count.hpp"
 
 namespace kernels::compute_slot_mapping {
 namespace {
@@ -235,6 +242,45 @@ TEST(ComputeSlotMapping, FaultsDifferWhereTheyShould) {
   EXPECT_EQ(localised[0], right[0]);
   EXPECT_NE(localised[1], right[1]);
   EXPECT_EQ(std::count(localised[1].begin(), localised[1].end(), -1), 32);
+}
+
+TEST(ComputeSlotMapping, FaultsOfTheTail) {
+  Batch batch;
+  batch.cached = {0};
+  batch.uncached = {2};
+  batch.padding = 2;
+  EXPECT_EQ(batch.run<faults::tail_of_zeros>(0, 6), (std::vector<Slots>{{400, 401, 0, 0, 0, 0}}));
+  EXPECT_EQ(batch.run<faults::tail_up_to_the_padded_count>(0, 6), (std::vector<Slots>{{400, 401, -1, -1, kPoison, kPoison}}));
+}
+
+TEST(ComputeSlotMapping, FaultsOfTheBlockTable) {
+  Batch batch;
+  batch.cached = {0, 0};
+  batch.uncached = {5, 5};
+  batch.columns = 1;
+  // Ids 100 and 101; the position past each row's one block has none.
+  EXPECT_EQ(batch.run(0, 10), (std::vector<Slots>{{400, 401, 402, 403, -1, 404, 405, 406, 407, -1}}));
+  EXPECT_EQ(batch.run<faults::table_row_of_the_batch>(0, 10),
+            (std::vector<Slots>{{404, 405, 406, 407, -1, 400, 401, 402, 403, -1}}));
+  EXPECT_EQ(batch.run<faults::block_0_past_the_table>(0, 10),
+            (std::vector<Slots>{{400, 401, 402, 403, 0, 404, 405, 406, 407, 0}}));
+  EXPECT_EQ(batch.run<faults::block_0_not_resident>(0, 10), batch.run(0, 10));
+  batch.first_id = 0;
+  EXPECT_EQ(batch.run<faults::block_0_not_resident>(0, 10), (std::vector<Slots>{{-1, -1, -1, -1, -1, 4, 5, 6, 7, -1}}));
+  batch.first_id = 1 << 30;
+  EXPECT_EQ(batch.run<faults::slots_in_32_bits>(0, 10), (std::vector<Slots>{{0, 1, 2, 3, -1, 4, 5, 6, 7, -1}}));
+}
+
+TEST(ComputeSlotMapping, LocalisedBeforeTheOffsetNeedsAPrefixThatEndsInsideATurn) {
+  Batch batch;
+  batch.cached = {3};
+  batch.uncached = {4};
+  batch.world_size = 2;
+  // Rank 0 owns positions 4 and 6 of 3 to 6, its rows 2 and 3. Apart: 3 has place 1, and 1 and 3 have places 0 and 1.
+  EXPECT_EQ(batch.run(0, 4), (std::vector<Slots>{{-1, 402, -1, 403}}));
+  EXPECT_EQ(batch.run<faults::localised_before_the_offset>(0, 4), (std::vector<Slots>{{-1, 401, -1, 402}}));
+  batch.cached = {4};
+  EXPECT_EQ(batch.run<faults::localised_before_the_offset>(0, 4), batch.run(0, 4));
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "kernels/dense_prefill/faults/causal_off_by_one.hpp"
+#include "kernels/dense_prefill/faults/context_causal.hpp"
+#include "kernels/dense_prefill/faults/heads_of_rank_0.hpp"
 #include "kernels/dense_prefill/faults/next_request_seen.hpp"
 #include "kernels/dense_prefill/faults/rope_part_ignored.hpp"
 #include "kernels/dense_prefill/faults/scale_left_out.hpp"
@@ -318,6 +320,15 @@ TEST(DensePrefill, FaultsDifferWhereTheyShould) {
   EXPECT_TRUE(differ(next, of_context, 0));
   EXPECT_FALSE(differ(next, of_context, 3));
   EXPECT_EQ(context.run<faults::causal_off_by_one>(), of_context);
+  const Floats narrowed = context.run<faults::context_causal>();
+  EXPECT_TRUE(differ(narrowed, of_context, 0));
+  EXPECT_TRUE(differ(narrowed, of_context, 2));  // three of four keys
+  EXPECT_EQ(causal.run<faults::context_causal>(), right);
+  Trial second_rank = causal;
+  EXPECT_EQ(second_rank.run<faults::heads_of_rank_0>(), right);
+  second_rank.first_head = 1;
+  EXPECT_EQ(second_rank.run<faults::heads_of_rank_0>(), right);
+  EXPECT_TRUE(differ(second_rank.run(), right, 2));
 }
 
 }  // namespace

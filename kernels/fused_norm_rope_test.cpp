@@ -12,9 +12,44 @@
 #include <string>
 #include <vector>
 
+#include "kernels/fused_norm_rope/faults/amax_over_half.hpp"
+#include "kernels/fused_norm_rope/faults/block_size_of_stride.hpp"
 #include "kernels/fused_norm_rope/faults/cache_unguarded.hpp"
+#include "kernels/fused_norm_rope/faults/e4m3_max_447.hpp"
+#include "kernels/fused_norm_rope/faults/eps_left_out.hpp"
+#include "kernels/fused_norm_rope/faults/eps_of_q.hpp"
+#include "kernels/fused_norm_rope/faults/eps_outside_the_root.hpp"
+#include "kernels/fused_norm_rope/faults/exponent_by_frexp.hpp"
+#include "kernels/fused_norm_rope/faults/exponent_floored.hpp"
+#include "kernels/fused_norm_rope/faults/floor_missing.hpp"
+#include "kernels/fused_norm_rope/faults/index_interleaved_always.hpp"
+#include "kernels/fused_norm_rope/faults/index_k_gated.hpp"
+#include "kernels/fused_norm_rope/faults/index_pairs_as_k_pe.hpp"
+#include "kernels/fused_norm_rope/faults/index_scale_floored.hpp"
+#include "kernels/fused_norm_rope/faults/index_weight_in_bf16.hpp"
+#include "kernels/fused_norm_rope/faults/indexer_rows_interleaved.hpp"
 #include "kernels/fused_norm_rope/faults/k_gated.hpp"
+#include "kernels/fused_norm_rope/faults/k_pe_pairing_swapped.hpp"
+#include "kernels/fused_norm_rope/faults/last_element_dropped.hpp"
+#include "kernels/fused_norm_rope/faults/last_slot_for_negative.hpp"
+#include "kernels/fused_norm_rope/faults/late_tokens_unwritten.hpp"
+#include "kernels/fused_norm_rope/faults/mean_over_one_more.hpp"
+#include "kernels/fused_norm_rope/faults/outputs_before_the_cache.hpp"
+#include "kernels/fused_norm_rope/faults/position_in_bf16.hpp"
+#include "kernels/fused_norm_rope/faults/position_one_too_low.hpp"
+#include "kernels/fused_norm_rope/faults/positions_stale_past_256.hpp"
 #include "kernels/fused_norm_rope/faults/q_gated.hpp"
+#include "kernels/fused_norm_rope/faults/reciprocal_of_scale.hpp"
+#include "kernels/fused_norm_rope/faults/rounded_before_the_weight.hpp"
+#include "kernels/fused_norm_rope/faults/scale_of_neighbour_tile.hpp"
+#include "kernels/fused_norm_rope/faults/slot_maps_swapped.hpp"
+#include "kernels/fused_norm_rope/faults/tile_amax_floored.hpp"
+#include "kernels/fused_norm_rope/faults/tokens_on_grid_y.hpp"
+#include "kernels/fused_norm_rope/faults/topk_tail_unfilled.hpp"
+#include "kernels/fused_norm_rope/faults/truncated_stores.hpp"
+#include "kernels/fused_norm_rope/faults/variance_over_one_less.hpp"
+#include "kernels/fused_norm_rope/faults/variance_over_padded_lanes.hpp"
+#include "kernels/fused_norm_rope/faults/weight_one_off.hpp"
 
 namespace kernels::fused_norm_rope {
 namespace {
@@ -43,6 +78,7 @@ struct Shape {
   TileScale tile_scale = TileScale::fp32_div;
   bool indexer = true, kv_c_out = true, k_pe_out = true, index_k_out = true, mapped = true;
   bool interleaved = true, bf16_tables = false, in_place = false;
+  bool index_differs = false;  // pairs lie the other way in index_k
   bool norm_round = false, pre_rope_round = false, pre_quant_round = false, clamp_positions = false;
   Quantise quantise;
   std::int64_t row_gap = 0, row_offset = 0;  // elements between rows, and before the first
@@ -146,7 +182,7 @@ struct Trial {
     Result result;
     result.mla.assign(static_cast<std::size_t>((s.blocks + 2) * s.mla_stride()), kPoisonByte);
     result.indexer.assign(static_cast<std::size_t>((s.blocks + 2) * s.index_stride()), kPoisonByte);
-    args.mla = {result.mla.data() + s.mla_stride(), s.mapped ? slots.data() : nullptr, s.mla_block, s.mla_stride()};
+    args.mla = {result.mla.data() + s.mla_stride(), s.mapped ? slots.data() : nullptr, s.mla_block, s.mla_stride(), s.blocks};
     args.mla_layout = s.layout;
     args.mla_record = s.record();
     args.mla_scale = &scale;
@@ -162,9 +198,9 @@ struct Trial {
       args.index_width = s.index;
       args.index_eps = index_eps;
       args.index_rope = {s.bf16_tables ? static_cast<const void*>(index_rope_bf16.data()) : index_rope.data(), s.index_rope,
-                         s.positions, s.bf16_tables, s.interleaved};
+                         s.positions, s.bf16_tables, s.interleaved != s.index_differs};
       args.indexer = {result.indexer.data() + s.index_stride(), s.mapped ? index_slots.data() : nullptr, s.index_block,
-                      s.index_stride()};
+                      s.index_stride(), s.blocks};
       args.indexer_scales = s.index_block * s.index;
       args.topk = topk.data();
       args.topk_stride = topk_stride;
@@ -229,7 +265,8 @@ struct Trial {
   std::vector<double> turned(std::vector<double> x, std::int64_t t, std::int64_t width, bool index) const {
     std::vector<double> out = x;
     for (std::int64_t i = 0; i < width / 2; ++i) {
-      const std::int64_t a = shape.interleaved ? 2 * i : i, b = shape.interleaved ? 2 * i + 1 : i + width / 2;
+      const bool interleaved = shape.interleaved != (index && shape.index_differs);
+      const std::int64_t a = interleaved ? 2 * i : i, b = interleaved ? 2 * i + 1 : i + width / 2;
       const double cos = rope_element(t, i, index), sin = rope_element(t, width / 2 + i, index);
       out[a] = x[a] * cos - x[b] * sin;
       out[b] = x[a] * sin + x[b] * cos;
@@ -726,6 +763,232 @@ TEST(FusedNormRopeFaults, CacheUnguardedWritesOneRecordBelowTheCaches) {
     EXPECT_LT(index_last, scale_at + 4);
     for (std::int64_t i = shape.index_stride(); i < scale_at; ++i) ASSERT_EQ(got.indexer[i], right.indexer[i]);
   }
+}
+
+// What a fault changes: some of "q" for q_c_out, "k" for kv_c_out, "p" for k_pe_out, "i" for index_k_out, "t" for
+// topk_indices, "m" and "x" for the MLA and the indexer cache.
+template <class Fault>
+std::string changed(const Trial& trial) {
+  const Result right = trial.run(), got = trial.run<Fault>();
+  EXPECT_TRUE(got.around.empty()) << Fault::name;
+  std::string out;
+  if (got.q_c_out != right.q_c_out) out += "q";
+  if (got.kv_c_out != right.kv_c_out) out += "k";
+  if (got.k_pe_out != right.k_pe_out) out += "p";
+  if (got.index_k_out != right.index_k_out) out += "i";
+  if (got.topk != right.topk) out += "t";
+  if (got.mla != right.mla) out += "m";
+  if (got.indexer != right.indexer) out += "x";
+  return out;
+}
+
+TEST(FusedNormRopeFaults, IndexKGatedLeavesItsRowsOfOtherRanksUnwritten) {
+  Trial trial(Shape{});
+  const Result right = trial.run(), got = trial.run<faults::index_k_gated>();
+  EXPECT_EQ(unwritten_rows(got.index_k_out, right.index_k_out, trial.shape.index), (std::vector<std::int64_t>{2, 5, 8}));
+  EXPECT_EQ(changed<faults::index_k_gated>(trial), "i");
+  Shape unmapped;
+  unmapped.mapped = false;
+  EXPECT_EQ(changed<faults::index_k_gated>(Trial(unmapped)), "");
+}
+
+TEST(FusedNormRopeFaults, GridsThatLoseTokens) {
+  Args args;
+  args.tokens = 65535;
+  EXPECT_EQ(launch_host<faults::tokens_on_grid_y>(args, 1), "");
+  args.tokens = 65536;
+  EXPECT_NE(launch_host<faults::tokens_on_grid_y>(args, 1), "");
+  EXPECT_EQ(launch_host<Fixed>(args, 1), "");
+  Trial trial(Shape{});
+  EXPECT_EQ(changed<faults::tokens_on_grid_y>(trial), "");
+
+  const Result right = trial.run(), got = trial.run<faults::late_tokens_unwritten>();
+  const std::vector<std::int64_t> last = {8};  // of 9 tokens
+  EXPECT_EQ(unwritten_rows(got.q_c_out, right.q_c_out, trial.shape.q), last);
+  EXPECT_EQ(unwritten_rows(got.kv_c_out, right.kv_c_out, trial.shape.kv), last);
+  EXPECT_EQ(unwritten_rows(got.index_k_out, right.index_k_out, trial.shape.index), last);
+  EXPECT_EQ(std::count(got.topk.begin(), got.topk.end(), 77), trial.shape.topk);
+  Shape whole;
+  whole.tokens = 8;
+  EXPECT_EQ(changed<faults::late_tokens_unwritten>(Trial(whole)), "");
+}
+
+TEST(FusedNormRopeFaults, RowsInTheWrongPlaceOfACache) {
+  Trial trial(Shape{});
+  const Shape& shape = trial.shape;
+  const Result right = trial.run();
+  // Rows that another rank owns end up in the last slot, and nothing else changes.
+  const Result last = trial.run<faults::last_slot_for_negative>();
+  const auto differ = [](const Bytes& a, const Bytes& b, std::int64_t from, std::int64_t to) {
+    return !std::equal(a.begin() + from, a.begin() + to, b.begin() + from);
+  };
+  const std::int64_t mla_at = (shape.blocks + 1) * shape.mla_stride() - shape.block_padding - shape.record();
+  EXPECT_TRUE(differ(last.mla, right.mla, mla_at, mla_at + shape.record()));
+  EXPECT_FALSE(differ(last.mla, right.mla, 0, mla_at));
+  const std::int64_t codes_at = shape.blocks * shape.index_stride() + (shape.index_block - 1) * shape.index;
+  EXPECT_TRUE(differ(last.indexer, right.indexer, codes_at, codes_at + shape.index));
+  EXPECT_FALSE(differ(last.indexer, right.indexer, 0, codes_at));
+  EXPECT_EQ(changed<faults::last_slot_for_negative>(trial), "mx");
+
+  EXPECT_EQ(changed<faults::slot_maps_swapped>(trial), "mx");
+  Trial same = trial;
+  same.index_slots = same.slots;
+  EXPECT_EQ(changed<faults::slot_maps_swapped>(same), "");
+  // Each cache as with the two maps exchanged, as both have room for all their slots.
+  Trial swapped = trial;
+  std::swap(swapped.slots, swapped.index_slots);
+  if (*std::max_element(trial.index_slots.begin(), trial.index_slots.end()) < shape.blocks * shape.mla_block) {
+    EXPECT_EQ(trial.run<faults::slot_maps_swapped>().mla, swapped.run().mla);
+  }
+  EXPECT_EQ(trial.run<faults::slot_maps_swapped>().indexer, swapped.run().indexer);
+
+  EXPECT_EQ(changed<faults::block_size_of_stride>(trial), "");  // padded by less than a row
+  Shape padded;
+  padded.block_padding = padded.record() + 8;
+  EXPECT_EQ(changed<faults::block_size_of_stride>(Trial(padded)), "mx");
+  EXPECT_EQ(changed<faults::indexer_rows_interleaved>(trial), "x");
+}
+
+TEST(FusedNormRopeFaults, OutputsBeforeTheCacheShowInPlace) {
+  for (const MlaLayout layout : {MlaLayout::bf16, MlaLayout::fp8, MlaLayout::fp8_ds_mla}) {
+    Shape shape = ds_mla();
+    shape.layout = layout;
+    EXPECT_EQ(changed<faults::outputs_before_the_cache>(Trial(shape)), "");
+    shape.in_place = true;
+    EXPECT_EQ(changed<faults::outputs_before_the_cache>(Trial(shape)), "m");
+  }
+}
+
+TEST(FusedNormRopeFaults, TopkTailUnfilledFillsWholeBlocksOf128) {
+  Shape shape;
+  shape.topk = 256;
+  EXPECT_EQ(changed<faults::topk_tail_unfilled>(Trial(shape)), "");
+  shape.topk = 300;
+  EXPECT_EQ(changed<faults::topk_tail_unfilled>(Trial(shape)), "t");
+  const Result got = Trial(shape).run<faults::topk_tail_unfilled>();
+  EXPECT_EQ(std::count(got.topk.begin(), got.topk.end(), 77), shape.tokens * 44);
+}
+
+TEST(FusedNormRopeFaults, NormsDifferWhereTheyShould) {
+  Trial trial(Shape{});
+  EXPECT_EQ(changed<faults::truncated_stores>(trial), "qkpim");
+  EXPECT_EQ(changed<faults::last_element_dropped>(trial), "qkm");
+  EXPECT_EQ(changed<faults::mean_over_one_more>(trial), "qkm");
+  EXPECT_EQ(changed<faults::weight_one_off>(trial), "qkm");
+  EXPECT_EQ(changed<faults::rounded_before_the_weight>(trial), "qkm");
+  EXPECT_EQ(changed<faults::variance_over_padded_lanes>(trial), "ix");
+  EXPECT_EQ(changed<faults::variance_over_one_less>(trial), "ix");
+  EXPECT_EQ(changed<faults::index_weight_in_bf16>(trial), "ix");
+  Shape shape;
+  shape.norm_round = true;
+  EXPECT_EQ(changed<faults::rounded_before_the_weight>(Trial(shape)), "");
+  shape.index = 64;
+  EXPECT_EQ(changed<faults::variance_over_padded_lanes>(Trial(shape)), "");
+
+  trial.q_eps = trial.index_eps = 0.5F;
+  trial.kv_eps = 0.25F;
+  EXPECT_EQ(changed<faults::eps_left_out>(trial), "qkimx");
+  EXPECT_EQ(changed<faults::eps_outside_the_root>(trial), "qkimx");
+  EXPECT_EQ(changed<faults::eps_of_q>(trial), "km");
+  trial.kv_eps = trial.q_eps;
+  EXPECT_EQ(changed<faults::eps_of_q>(trial), "");
+  trial.q_eps = trial.kv_eps = trial.index_eps = 0;
+  EXPECT_EQ(changed<faults::eps_left_out>(trial), "");
+  EXPECT_EQ(changed<faults::eps_outside_the_root>(trial), "");
+}
+
+TEST(FusedNormRopeFaults, RopeDiffersWhereItShould) {
+  Trial trial(Shape{});
+  EXPECT_EQ(changed<faults::position_one_too_low>(trial), "pimx");
+  Trial first = trial;
+  std::fill(first.positions.begin(), first.positions.end(), 0);
+  EXPECT_EQ(changed<faults::position_one_too_low>(first), "");
+
+  EXPECT_EQ(changed<faults::position_in_bf16>(trial), "");
+  Shape far;
+  far.positions = 1000;
+  Trial late(far);
+  std::fill(late.positions.begin(), late.positions.end(), 516);
+  EXPECT_EQ(changed<faults::position_in_bf16>(late), "");
+  std::fill(late.positions.begin(), late.positions.end(), 515);  // 514 in bf16
+  EXPECT_EQ(changed<faults::position_in_bf16>(late), "pimx");
+  Trial rounded = late;
+  std::fill(rounded.positions.begin(), rounded.positions.end(), 514);
+  EXPECT_EQ(late.run<faults::position_in_bf16>(), rounded.run());
+
+  EXPECT_EQ(changed<faults::positions_stale_past_256>(trial), "");
+  Shape many;
+  many.tokens = 300;
+  many.blocks = 160;
+  Trial batch(many);
+  EXPECT_EQ(changed<faults::positions_stale_past_256>(batch), "pimx");
+  const Result stale = batch.run<faults::positions_stale_past_256>();
+  std::copy_n(batch.positions.begin(), 44, batch.positions.begin() + 256);
+  EXPECT_EQ(stale, batch.run());
+
+  EXPECT_EQ(changed<faults::k_pe_pairing_swapped>(trial), "pm");
+  EXPECT_EQ(changed<faults::index_interleaved_always>(trial), "");
+  EXPECT_EQ(changed<faults::index_pairs_as_k_pe>(trial), "");
+  Shape shape;
+  shape.index_differs = true;
+  EXPECT_EQ(changed<faults::index_interleaved_always>(Trial(shape)), "ix");
+  EXPECT_EQ(changed<faults::index_pairs_as_k_pe>(Trial(shape)), "ix");
+  shape.interleaved = false;
+  EXPECT_EQ(changed<faults::index_interleaved_always>(Trial(shape)), "");
+  EXPECT_EQ(changed<faults::index_pairs_as_k_pe>(Trial(shape)), "ix");
+  expect_right(Trial(shape), Trial(shape).run());
+}
+
+TEST(FusedNormRopeFaults, ScalesDifferWhereTheyShould) {
+  const Trial bf16(Shape{});
+  const Trial tiles(ds_mla());
+  EXPECT_EQ(changed<faults::amax_over_half>(bf16), "x");
+  EXPECT_EQ(changed<faults::amax_over_half>(tiles), "mx");
+  EXPECT_EQ(changed<faults::e4m3_max_447>(tiles), "m");
+  EXPECT_EQ(changed<faults::scale_of_neighbour_tile>(tiles), "m");
+  EXPECT_EQ(changed<faults::exponent_floored>(tiles), "x");
+  EXPECT_EQ(changed<faults::floor_missing>(tiles), "");
+  EXPECT_EQ(changed<faults::tile_amax_floored>(tiles), "");
+  EXPECT_EQ(changed<faults::index_scale_floored>(tiles), "");
+  EXPECT_EQ(changed<faults::exponent_by_frexp>(tiles), "");
+
+  Shape shape = ds_mla();
+  shape.tile_scale = TileScale::pow2;
+  shape.index_rope = 0;
+  EXPECT_EQ(changed<faults::exponent_floored>(Trial(shape)), "mx");
+  // Token 0: slots 4 and 8, row 0 of block 1.
+  Trial zeros(shape);
+  std::fill_n(zeros.kv_c.begin(), shape.kv, std::uint16_t{0});
+  std::fill_n(zeros.index_weight.begin(), shape.index, 0.0F);
+  std::fill_n(zeros.index_bias.begin(), shape.index, 0.0F);
+  const std::int64_t mla_at = 2 * shape.mla_stride(), index_at = 2 * shape.index_stride();
+  const std::int64_t tile_scale_at = mla_at + shape.kv, index_scale_at = index_at + shape.index_block * shape.index;
+  EXPECT_EQ(read<float>(zeros.run().mla, tile_scale_at), 0x1p-13F);
+  EXPECT_EQ(read<float>(zeros.run<faults::tile_amax_floored>().mla, tile_scale_at), 0x1p-22F);
+  EXPECT_EQ(changed<faults::tile_amax_floored>(zeros), "m");
+  EXPECT_EQ(read<float>(zeros.run().indexer, index_scale_at), 0x1p-22F);
+  EXPECT_EQ(read<float>(zeros.run<faults::index_scale_floored>().indexer, index_scale_at), 0x1p-13F);
+  EXPECT_EQ(changed<faults::index_scale_floored>(zeros), "x");
+  const Result unfloored = zeros.run<faults::floor_missing>();
+  EXPECT_EQ(read<std::uint8_t>(unfloored.mla, mla_at), 0x7F);
+  EXPECT_EQ(read<std::uint8_t>(unfloored.indexer, index_at), 0x7F);
+
+  Trial critical = zeros;  // an amax of 448: a scale of 1
+  std::fill_n(critical.index_bias.begin(), shape.index, 448.0F);
+  EXPECT_EQ(read<float>(critical.run().indexer, index_scale_at), 1.0F);
+  EXPECT_EQ(read<float>(critical.run<faults::exponent_by_frexp>().indexer, index_scale_at), 2.0F);
+  EXPECT_EQ(read<float>(critical.run<faults::exponent_floored>().indexer, index_scale_at), 1.0F);
+
+  Shape fp8;
+  fp8.layout = MlaLayout::fp8;
+  Trial tie(fp8);
+  tie.scale = 7.0F / 32;
+  std::fill_n(tie.rope.begin() + tie.positions[0] * fp8.rope, fp8.rope / 2, 1.0F);
+  std::fill_n(tie.rope.begin() + tie.positions[0] * fp8.rope + fp8.rope / 2, fp8.rope / 2, 0.0F);
+  tie.k_pe[0] = dcpcheck::encode_bf16(tie.scale * 25 / 16);  // half way between 1.5 and 1.625
+  const std::int64_t code_at = 2 * fp8.mla_stride() + fp8.kv;
+  EXPECT_EQ(dcpcheck::decode_e4m3(read<std::uint8_t>(tie.run().mla, code_at)), 1.5F);
+  EXPECT_EQ(dcpcheck::decode_e4m3(read<std::uint8_t>(tie.run<faults::reciprocal_of_scale>().mla, code_at)), 1.625F);
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gather_cache/faults/blocks_taken_as_packed.hpp"
 #include "kernels/gather_cache/faults/global_positions_in_local_table.hpp"
 #include "kernels/gather_cache/faults/local_length_wrong_in_second_chunk.hpp"
 #include "kernels/gather_cache/faults/scale_left_out.hpp"
+#include "kernels/gather_cache/faults/scale_of_first_tile.hpp"
 #include "kernels/gather_cache/faults/start_block_aligned.hpp"
 
 namespace kernels::gather_cache {
@@ -218,6 +220,17 @@ TEST(GatherCache, FaultsDifferWhereTheyShould) {
   codes.layout = MlaLayout::fp8_ds_mla;
   codes.kv = 512;
   EXPECT_NE(codes.run<faults::scale_left_out>(), codes.right());
+  // Tile 0 has its own scale, the others have not.
+  const std::vector<std::uint16_t> right = codes.right(), first = codes.run<faults::scale_of_first_tile>();
+  EXPECT_TRUE(std::equal(right.begin(), right.begin() + 128, first.begin()));
+  EXPECT_FALSE(std::equal(right.begin() + 128, right.begin() + 256, first.begin() + 128));
+}
+
+TEST(GatherCache, BlocksTakenAsPackedShowWhereTheyArePadded) {
+  Context context;
+  EXPECT_NE(context.run<faults::blocks_taken_as_packed>(), context.right());
+  context.stride_padding = 0;
+  EXPECT_EQ(context.run<faults::blocks_taken_as_packed>(), context.right());
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace kernels {
 struct MergeDecisions {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // An LSE as the merge takes it: +inf and NaN, which some kernels leave where there were no keys, as -inf.
   static DCPCHECK_HD float read(float lse) {

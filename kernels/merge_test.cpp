@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/merge_chunks/faults/base_e_as_2.hpp"
 #include "kernels/merge_chunks/faults/empty_not_neutral.hpp"
 #include "kernels/merge_chunks/faults/max_left_out.hpp"
 #include "kernels/merge_chunks/faults/suffix_ignored.hpp"
@@ -178,6 +179,12 @@ TEST(MergeChunks, IsTheMergeOfTwoRanks) {
 TEST(MergeChunks, FaultsDifferWhereTheyShould) {
   namespace faults = merge_chunks::faults;
   Chunks chunks(3);
+  EXPECT_NE(chunks.run<faults::base_e_as_2>(false), chunks.run(false));
+  Chunks equal = chunks;
+  equal.suffix_lse = equal.prefix_lse;
+  const Floats by_2 = equal.run<faults::base_e_as_2>(false), by_e = equal.run(false);
+  EXPECT_EQ(by_2[0], by_e[0]);  // parts of one mass: only the LSE shows the base
+  EXPECT_NE(by_2[6], by_e[6]);
   EXPECT_NE(chunks.run<faults::suffix_ignored>(false), chunks.run(false));
   EXPECT_EQ(chunks.run<faults::suffix_ignored>(false)[0], chunks.prefix[0]);
   chunks.prefix_lse[0] = chunks.suffix_lse[0] = -1e4F;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/reorg_context/faults/interleave_ignored.hpp"
+#include "kernels/reorg_context/faults/ranks_reversed.hpp"
 #include "kernels/reorg_context/faults/request_order_lost.hpp"
 #include "kernels/reorg_context/faults/stale_rows_read.hpp"
 
@@ -147,6 +148,8 @@ TEST(ReorgContext, FaultsDifferWhereTheyShould) {
   EXPECT_EQ(ragged.run<faults::stale_rows_read>(), (std::vector<std::uint16_t>{1000, 1004, 1001, kStale, 1002}));
   const Batch part{{5}, 2, 4, 1, true};  // rank 0 has four, rank 1 one
   EXPECT_NE(part.run<faults::interleave_ignored>(), part.right());
+  const Batch turns{{8}, 4, 1, 1, true};
+  EXPECT_EQ(turns.run<faults::ranks_reversed>(), (std::vector<std::uint16_t>{1003, 1007, 1002, 1006, 1001, 1005, 1000, 1004}));
 }
 
 }  // namespace

@@ -33,7 +33,10 @@ struct Kernel {
   std::string name;  // "builtin:fused_norm_rope@k_gated"
   std::string op;
   std::string fault;                               // empty: none is known
-  std::string doc;                                 // what the fault does, and where it was seen
+  std::string doc;                                 // what the fault does
+  std::string source;                              // where it was seen: "vLLM 54907"; "derived" where it was not
+  std::string reason;                              // the Reason that it must be caught for, as name_of has it
+  std::string caught_by;                           // "admissible_values", "write_set", or the law that catches it
   int lanes = 0;                                   // see ReferenceOptions
   std::function<LaunchError(const Launch&)> host;  // empty: cannot run there
   std::function<LaunchError(const Launch&)> cuda;

@@ -42,10 +42,30 @@ struct Args {
   bool slots_i32 = false;          // form id * Bk in 32 bits
 };
 
+// How the positions of a sequence are split over the ranks.
+struct Split {
+  std::int64_t block = 1;  // in which ownership is decided
+  std::int64_t world_size = 1;
+  std::int64_t interleave = 1;
+
+  // The owner of a position, and its place among the owner's.
+  DCPCHECK_HD std::int64_t owner(std::int64_t position) const {
+    return position % (block * world_size) / interleave % world_size;
+  }
+  DCPCHECK_HD std::int64_t local(std::int64_t position) const {
+    const std::int64_t in_virtual = position % (block * world_size);
+    return position / (block * world_size) * block + in_virtual / (interleave * world_size) * interleave +
+           in_virtual % interleave;
+  }
+};
+
 // The decisions of the kernel as it should be. A fault overrides one of them.
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // The block in which ownership is decided.
   static DCPCHECK_HD std::int64_t ownership_block(std::int64_t block_size, std::int64_t kernel_block_size) {
@@ -54,13 +74,46 @@ struct Fixed {
   }
   // Whether a group's rows are split over the ranks.
   static DCPCHECK_HD bool localised(bool sharded) { return sharded; }
+  // The place of a position among its owner's, `first` being the first of the request's in this launch.
+  static DCPCHECK_HD std::int64_t local(const Split& split, std::int64_t position, std::int64_t first) {
+    (void)first;
+    return split.local(position);
+  }
+  // The table row of a request, by its place in the batch and by idx_mapping.
+  static DCPCHECK_HD std::int64_t table_row(std::int64_t request, std::int64_t mapped) {
+    (void)request;
+    return mapped;
+  }
+  // The slot of a position whose block lies past its table row, by the row in that block.
+  static DCPCHECK_HD std::int64_t past_the_table(std::int64_t row) {
+    (void)row;
+    return -1;
+  }
+  // Whether a kernel block holds rows at all.
+  static DCPCHECK_HD bool is_resident(std::int64_t id) {
+    (void)id;
+    return true;
+  }
+  // Whether slots are formed in 32 bits.
+  static DCPCHECK_HD bool in_32_bits(bool contract) { return contract; }
+  // What the tail holds, and where it ends.
+  static constexpr std::int64_t padding = -1;
+  static DCPCHECK_HD std::int64_t tail_end(std::int64_t capacity, std::int64_t tokens) {
+    (void)tokens;
+    return capacity;
+  }
 };
 
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
   return !same_function<&Decisions::ownership_block, &Fixed::ownership_block> ||
-         !same_function<&Decisions::localised, &Fixed::localised>;
+         !same_function<&Decisions::localised, &Fixed::localised> || !same_function<&Decisions::local, &Fixed::local> ||
+         !same_function<&Decisions::table_row, &Fixed::table_row> ||
+         !same_function<&Decisions::past_the_table, &Fixed::past_the_table> ||
+         !same_function<&Decisions::is_resident, &Fixed::is_resident> ||
+         !same_function<&Decisions::in_32_bits, &Fixed::in_32_bits> || !same_function<&Decisions::tail_end, &Fixed::tail_end> ||
+         Decisions::padding != Fixed::padding;
 }
 
 // What one block does: request block.x of group block.y; block.x == requests fills the tail.
@@ -72,7 +125,8 @@ struct Body {
     std::int64_t* const slots = args.slot_mapping + group * args.slot_stride;
     if (block.x == args.requests) {
       const std::int64_t from = args.tail_padded ? args.tokens : args.query_start_loc[args.requests];
-      block.each(args.capacity - from, [=](std::int64_t i) { slots[from + i] = -1; });
+      const std::int64_t to = Decisions::tail_end(args.capacity, args.tokens);
+      block.each(to - from, [=](std::int64_t i) { slots[from + i] = Decisions::padding; });
       return;
     }
 
@@ -81,26 +135,24 @@ struct Body {
     const std::int64_t kernel_block = args.kernel_block_sizes[group];
     const std::int64_t owned_block = Decisions::ownership_block(args.block_sizes[group], kernel_block);
     const bool localised = Decisions::localised(args.sharded[group] != 0);
-    const std::int64_t world_size = localised ? args.world_size : 1;
+    const Split split{owned_block, localised ? args.world_size : 1, args.interleave};
     const std::int64_t rank = localised ? args.rank : 0;
-    const std::int64_t interleave = args.interleave;
-    const std::int64_t virtual_block = owned_block * world_size;
-    const std::int32_t* const table = args.tables[group] + args.idx_mapping[block.x] * args.table_strides[group];
+    const std::int64_t table_row = Decisions::table_row(block.x, args.idx_mapping[block.x]);
+    const std::int32_t* const table = args.tables[group] + table_row * args.table_strides[group];
     const std::int64_t columns = args.columns_unchecked ? INT64_MAX : args.table_columns[group];
-    const bool slots_i32 = args.slots_i32;
-    const std::int64_t* const positions = args.positions;
+    const bool slots_i32 = Decisions::in_32_bits(args.slots_i32);
+    const std::int64_t* const positions = args.positions + first;
 
     block.each(tokens, [=](std::int64_t i) {
-      const std::int64_t position = positions[first + i];
-      const std::int64_t in_virtual = position % virtual_block;
+      const std::int64_t position = positions[i];
       std::int64_t slot = -1;
-      if (in_virtual / interleave % world_size == rank) {
-        const std::int64_t local = position / virtual_block * owned_block +
-                                   in_virtual / (interleave * world_size) * interleave + in_virtual % interleave;
+      if (split.owner(position) == rank) {
+        const std::int64_t local = Decisions::local(split, position, positions[0]);
         const std::int64_t column = local / kernel_block;
-        if (column < columns) {
-          const std::int64_t row = local % kernel_block;
-          const std::int64_t id = table[column];
+        const std::int64_t row = local % kernel_block;
+        if (column >= columns) {
+          slot = Decisions::past_the_table(row);
+        } else if (const std::int64_t id = table[column]; Decisions::is_resident(id)) {
           // 32-bit arithmetic wraps; in unsigned, so that it does so by the language's rules.
           slot = slots_i32 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(id * kernel_block + row))
                            : id * kernel_block + row;

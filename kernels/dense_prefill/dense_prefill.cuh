@@ -53,11 +53,21 @@ struct Args {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // How many of its request's tokens the query of token `i` of the request sees.
   static DCPCHECK_HD std::int64_t causal_keys(std::int64_t i) { return i + 1; }
   // The request with whose context a query's ends, for a query of request `request`.
   static DCPCHECK_HD std::int64_t last_request(std::int64_t request) { return request; }
+  // How many keys of the context it sees, of `keys`.
+  static DCPCHECK_HD std::int64_t context_keys(std::int64_t keys, std::int64_t i) {
+    (void)i;
+    return keys;
+  }
+  // Which of all ranks' heads is this rank's first.
+  static DCPCHECK_HD std::int64_t first_head(std::int64_t contract) { return contract; }
   static DCPCHECK_HD float scale(float contract) { return contract; }
   // How many elements of k_pe count.
   static DCPCHECK_HD std::int64_t rope(std::int64_t contract) { return contract; }
@@ -68,7 +78,8 @@ template <class Decisions>
 constexpr bool overrides_a_decision() {
   return !same_function<&Decisions::causal_keys, &Fixed::causal_keys> ||
          !same_function<&Decisions::last_request, &Fixed::last_request> || !same_function<&Decisions::scale, &Fixed::scale> ||
-         !same_function<&Decisions::rope, &Fixed::rope>;
+         !same_function<&Decisions::rope, &Fixed::rope> || !same_function<&Decisions::context_keys, &Fixed::context_keys> ||
+         !same_function<&Decisions::first_head, &Fixed::first_head>;
 }
 
 namespace detail {
@@ -188,6 +199,7 @@ struct Body {
       const std::int64_t last = Decisions::last_request(request);
       keys.first = args.context_offsets[request];
       keys.count = args.context_offsets[(last < args.requests ? last : args.requests - 1) + 1] - keys.first;
+      keys.count = Decisions::context_keys(keys.count, token - first);
     }
     keys.count = keys.count < args.most_keys ? keys.count : args.most_keys;  // only a fault has more
     return keys;
@@ -217,7 +229,7 @@ struct Body {
 
   static DCPCHECK_HD void score(const Args& args, const Block& block, const Keys& keys, const float* q, float* scores) {
     const std::int64_t nope = args.nope, elements = nope + Decisions::rope(args.rope);
-    const detail::Window k = detail::window((args.first_head + block.y) * nope, nope, args.kv_lora);
+    const detail::Window k = detail::window((Decisions::first_head(args.first_head) + block.y) * nope, nope, args.kv_lora);
     const float scale = Decisions::scale(args.scale);
     const auto score_of = [=](const std::uint16_t* kv_c, const std::uint16_t* k_pe) {
       // Zeroed by halves: of the whole g++ makes a string instruction, which takes as long as half of the products.
@@ -288,7 +300,7 @@ struct Body {
   // out = sum of the values weighed by `powers`, divided by `sum`.
   static DCPCHECK_HD void add_values(const Args& args, const Block& block, const Keys& keys, const float* powers, float sum,
                                      float* partial, float* out) {
-    const std::int64_t start = args.kv_lora / 2 + (args.first_head + block.y) * args.width;
+    const std::int64_t start = args.kv_lora / 2 + (Decisions::first_head(args.first_head) + block.y) * args.width;
     for (std::int64_t first = 0; first < args.width; first += kColumns) {
       if (first > 0) block.sync();  // the columns before have been read by other threads than write these
       const std::int64_t columns = args.width - first < kColumns ? args.width - first : kColumns;

@@ -39,6 +39,9 @@ enum Part : std::int64_t { kEmbeds = 0, kHidden = 1, kParts = 2 };
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // Whether a token's embedding counts as zeros.
   static DCPCHECK_HD bool is_zeroed(std::int64_t position, std::int64_t token) {

@@ -40,6 +40,9 @@ struct Cache {
   const std::int64_t* slot_mapping = nullptr;  // [tokens]; nullptr: nothing is written
   std::int64_t block_size = 1;
   std::int64_t block_stride = 0;
+  std::int64_t blocks = 0;  // a right kernel needs no count of them: it trusts the slots
+
+  DCPCHECK_HD std::int64_t slots() const { return blocks * block_size; }
 };
 
 // A launch's parameters. Strides count elements unless they say bytes.
@@ -95,6 +98,9 @@ struct Args {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
   // Whether blocks of one launch write the same bytes. On the host such a fault runs its blocks one after another: a
   // race there would be the program's own, and its findings would differ from run to run.
   static constexpr bool blocks_collide = false;
@@ -109,8 +115,77 @@ struct Fixed {
     (void)slot;
     return true;
   }
+  // Whether index_k_out is, by the slot in the indexer cache.
+  static DCPCHECK_HD bool index_key_is_materialised(std::int64_t slot) {
+    (void)slot;
+    return true;
+  }
+  // The slot of a row in a cache of `slots`, by that cache's map and by the other cache's.
+  static DCPCHECK_HD std::int64_t slot(std::int64_t own, std::int64_t other, std::int64_t slots) {
+    (void)other;
+    (void)slots;
+    return own;
+  }
   // Whether a row is put into a cache of this rank.
   static DCPCHECK_HD bool slot_is_owned(std::int64_t slot) { return slot >= 0; }
+  // How many rows a block of a cache has, whose rows take `record` bytes.
+  static DCPCHECK_HD std::int64_t block_size(const Cache& cache, std::int64_t record) {
+    (void)record;
+    return cache.block_size;
+  }
+  // Whether an indexer block is all codes, then all scales; else a row's scale follows its codes.
+  static constexpr bool indexer_is_planar = true;
+
+  // Whether the grid has tokens on x and roles on y, which ends at 65535; and how many tokens are launched.
+  static constexpr bool tokens_on_x = true;
+  static DCPCHECK_HD std::int64_t launched(std::int64_t tokens) { return tokens; }
+  // Whether a row is put into the caches before K is put out, which may lie where the row is read from.
+  static constexpr bool cache_first = true;
+  // How many elements of a row of topk_indices are filled.
+  static DCPCHECK_HD std::int64_t filled(std::int64_t width) { return width; }
+  static DCPCHECK_HD void store(std::uint16_t* at, float value) { store_bf16(at, value); }
+
+  // RMSNorm: how many elements are summed, what their sum is divided by, the eps of kv_c, whether a quotient is rounded
+  // to bf16 before it is multiplied, and the weight of element i.
+  static DCPCHECK_HD std::int64_t summed(std::int64_t width) { return width; }
+  static DCPCHECK_HD std::int64_t divisor(std::int64_t width) { return width; }
+  static DCPCHECK_HD float rstd(float mean_square, float eps) { return rsqrt(mean_square + eps); }
+  static DCPCHECK_HD float kv_eps(float kv, float q) {
+    (void)q;
+    return kv;
+  }
+  static DCPCHECK_HD bool norm_rounds(bool contract) { return contract; }
+  static DCPCHECK_HD std::int64_t weight_at(std::int64_t i) { return i; }
+
+  // LayerNorm: the variance, by the sum of squares about the mean; and a weight as it is multiplied by.
+  static DCPCHECK_HD float variance(float squares, float mean, std::int64_t width) {
+    (void)mean;
+    return squares / static_cast<float>(width);
+  }
+  static DCPCHECK_HD float index_weight(float weight) { return weight; }
+
+  // RoPE: the row of the tables for a token, and how pairs lie in k_pe and in index_k, by what the contract says of each.
+  static DCPCHECK_HD std::int64_t position(const std::int64_t* positions, std::int64_t token) { return positions[token]; }
+  static DCPCHECK_HD bool k_pe_interleaved(bool k_pe) { return k_pe; }
+  static DCPCHECK_HD bool index_interleaved(bool index, bool k_pe) {
+    (void)k_pe;
+    return index;
+  }
+
+  // Scales: of how many elements the largest magnitude is taken, what it is divided by, whether 1e-4 is the least that it
+  // may be or the least of the quotient, what becomes of such floors and of a quotient, and where a tile's scale goes.
+  static DCPCHECK_HD std::int64_t amax_width(std::int64_t width) { return width; }
+  static constexpr float largest_code = kE4m3Max;
+  static constexpr bool tile_floor_on_amax = false;
+  static constexpr bool index_floor_on_amax = true;
+  static DCPCHECK_HD float floored(float value, float least) { return larger(value, least); }
+  static DCPCHECK_HD float power_of_two(float quotient) { return next_pow2(quotient); }
+  static DCPCHECK_HD std::int64_t scale_at(std::int64_t tile, std::int64_t tiles) {
+    (void)tiles;
+    return tile;
+  }
+  // A value divided by its scale.
+  static DCPCHECK_HD float quotient(float value, float scale) { return value / scale; }
 };
 
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
@@ -118,10 +193,28 @@ template <class Decisions>
 constexpr bool overrides_a_decision() {
   return !same_function<&Decisions::row_is_worked, &Fixed::row_is_worked> ||
          !same_function<&Decisions::keys_are_materialised, &Fixed::keys_are_materialised> ||
-         !same_function<&Decisions::slot_is_owned, &Fixed::slot_is_owned>;
+         !same_function<&Decisions::index_key_is_materialised, &Fixed::index_key_is_materialised> ||
+         !same_function<&Decisions::slot, &Fixed::slot> || !same_function<&Decisions::slot_is_owned, &Fixed::slot_is_owned> ||
+         !same_function<&Decisions::block_size, &Fixed::block_size> || !same_function<&Decisions::launched, &Fixed::launched> ||
+         !same_function<&Decisions::filled, &Fixed::filled> || !same_function<&Decisions::store, &Fixed::store> ||
+         !same_function<&Decisions::summed, &Fixed::summed> || !same_function<&Decisions::divisor, &Fixed::divisor> ||
+         !same_function<&Decisions::rstd, &Fixed::rstd> || !same_function<&Decisions::kv_eps, &Fixed::kv_eps> ||
+         !same_function<&Decisions::norm_rounds, &Fixed::norm_rounds> ||
+         !same_function<&Decisions::weight_at, &Fixed::weight_at> || !same_function<&Decisions::variance, &Fixed::variance> ||
+         !same_function<&Decisions::index_weight, &Fixed::index_weight> ||
+         !same_function<&Decisions::position, &Fixed::position> ||
+         !same_function<&Decisions::k_pe_interleaved, &Fixed::k_pe_interleaved> ||
+         !same_function<&Decisions::index_interleaved, &Fixed::index_interleaved> ||
+         !same_function<&Decisions::amax_width, &Fixed::amax_width> || !same_function<&Decisions::floored, &Fixed::floored> ||
+         !same_function<&Decisions::power_of_two, &Fixed::power_of_two> ||
+         !same_function<&Decisions::scale_at, &Fixed::scale_at> || !same_function<&Decisions::quotient, &Fixed::quotient> ||
+         Decisions::indexer_is_planar != Fixed::indexer_is_planar || Decisions::tokens_on_x != Fixed::tokens_on_x ||
+         Decisions::cache_first != Fixed::cache_first || Decisions::largest_code != Fixed::largest_code ||
+         Decisions::tile_floor_on_amax != Fixed::tile_floor_on_amax ||
+         Decisions::index_floor_on_amax != Fixed::index_floor_on_amax;
 }
 
-// Grid y.
+// What a block is for: its place on the grid's y.
 enum Role : std::int64_t { kIndexer = 0, kKv = 1, kQuery = 2, kTopk = 3, kRoles = 4 };
 
 namespace detail {
@@ -136,58 +229,82 @@ DCPCHECK_HD bool inserts(const Cache& cache, std::int64_t slot) {
   return cache.data != nullptr && cache.slot_mapping != nullptr && Decisions::slot_is_owned(slot);
 }
 
-// Divisions truncate, as C++'s and Triton's do.
-DCPCHECK_HD inline std::byte* block_of(const Cache& cache, std::int64_t slot) {
-  return cache.data + slot / cache.block_size * cache.block_stride;
+// The slot of a token's row in `cache`, where `other` is the rank's other cache.
+template <class Decisions>
+DCPCHECK_HD std::int64_t inserted_slot(const Cache& cache, const Cache& other, std::int64_t token) {
+  const std::int64_t own = slot_of(cache, token);
+  return Decisions::slot(own, other.slot_mapping != nullptr ? other.slot_mapping[token] : own, cache.slots());
 }
-DCPCHECK_HD inline std::int64_t row_of(const Cache& cache, std::int64_t slot) { return slot % cache.block_size; }
+
+// Where a slot lies: its block, and the row in it. Divisions truncate, as C++'s and Triton's do.
+struct Place {
+  std::byte* block;
+  std::int64_t row;
+};
+template <class Decisions>
+DCPCHECK_HD Place place_of(const Cache& cache, std::int64_t slot, std::int64_t record) {
+  const std::int64_t block_size = Decisions::block_size(cache, record);
+  return {cache.data + slot / block_size * cache.block_stride, slot % block_size};
+}
 
 // RMSNorm of a row: element i normed is value(i).
-template <bool Rounded>
+template <class Decisions, bool Rounded>
 struct NormedRow {
   const std::uint16_t* x;
   const std::uint16_t* weight;
   float rstd;
 
-  DCPCHECK_HD float value(std::int64_t i) const { return normed<Rounded>(load_bf16(x + i), rstd, load_bf16(weight + i)); }
+  DCPCHECK_HD float value(std::int64_t i) const {
+    return normed<Rounded>(load_bf16(x + i), rstd, load_bf16(weight + Decisions::weight_at(i)));
+  }
 };
 
-DCPCHECK_HD inline float rms_rstd(const Block& block, const std::uint16_t* x, std::int64_t width, float eps) {
-  const float squares = sum_of_squares(block, width, [=](std::int64_t i) { return load_bf16(x + i); });
-  return rsqrt(squares / static_cast<float>(width) + eps);
+template <class Decisions>
+DCPCHECK_HD float rms_rstd(const Block& block, const std::uint16_t* x, std::int64_t width, float eps) {
+  const float squares = sum_of_squares(block, Decisions::summed(width), [=](std::int64_t i) { return load_bf16(x + i); });
+  return Decisions::rstd(squares / static_cast<float>(Decisions::divisor(width)), eps);
+}
+
+// The scale that is a power of two, of a row with the largest magnitude `amax`.
+template <class Decisions>
+DCPCHECK_HD float pow2_scale(float amax, bool floor_on_amax) {
+  constexpr float kLeast = 1e-4F;
+  return Decisions::power_of_two(floor_on_amax ? Decisions::floored(amax, kLeast) / Decisions::largest_code
+                                               : Decisions::floored(amax / Decisions::largest_code, kLeast));
 }
 
 // The scale of a tile with the largest magnitude `amax`.
-DCPCHECK_HD inline float tile_scale(TileScale rule, float amax) {
+template <class Decisions>
+DCPCHECK_HD float tile_scale(TileScale rule, float amax) {
   constexpr float kLeast = 1.17549435e-38F;  // FLT_MIN
   switch (rule) {
-    case TileScale::fp32_div: return larger(amax / kE4m3Max, kLeast);
-    case TileScale::fp32_mul: return larger(amax * (1.0F / kE4m3Max), kLeast);
+    case TileScale::fp32_div: return Decisions::floored(amax / Decisions::largest_code, kLeast);
+    case TileScale::fp32_mul: return Decisions::floored(amax * (1.0F / Decisions::largest_code), kLeast);
     case TileScale::pow2: break;
   }
-  return next_pow2(larger(amax / kE4m3Max, 1e-4F));
+  return pow2_scale<Decisions>(amax, Decisions::tile_floor_on_amax);
 }
 
 }  // namespace detail
 
-// What one block does: role block.y of token block.x.
+// What one block does: a role of a token.
 template <class Decisions>
 struct Body {
   static DCPCHECK_HD void run(const Args& args, const Block& block) {
-    const std::int64_t token = block.x;
-    switch (block.y) {
+    const std::int64_t token = Decisions::tokens_on_x ? block.x : block.y;
+    switch (Decisions::tokens_on_x ? block.y : block.x) {
       case kIndexer:
         if (args.has_indexer) indexer(args, block, token);
         break;
       case kKv:
-        if (args.norm_round) {
+        if (Decisions::norm_rounds(args.norm_round)) {
           kv<true>(args, block, token);
         } else {
           kv<false>(args, block, token);
         }
         break;
       case kQuery:
-        if (args.norm_round) {
+        if (Decisions::norm_rounds(args.norm_round)) {
           query<true>(args, block, token);
         } else {
           query<false>(args, block, token);
@@ -199,6 +316,9 @@ struct Body {
   }
 
  private:
+  template <bool Rounded>
+  using Row = detail::NormedRow<Decisions, Rounded>;
+
   // Whether the norms of a token run: a launch without a slot mapping has no slot to ask about.
   static DCPCHECK_HD bool worked(const Args& args, std::int64_t slot) {
     return args.mla.slot_mapping == nullptr || Decisions::row_is_worked(slot);
@@ -206,7 +326,7 @@ struct Body {
 
   static DCPCHECK_HD void topk(const Args& args, const Block& block, std::int64_t token) {
     std::int32_t* const out = args.topk + token * args.topk_stride;
-    block.each(args.topk_width, [=](std::int64_t i) { out[i] = -1; });
+    block.each(Decisions::filled(args.topk_width), [=](std::int64_t i) { out[i] = -1; });
   }
 
   template <bool Rounded>
@@ -214,8 +334,8 @@ struct Body {
     if (args.q_c_out.data == nullptr || !worked(args, detail::slot_of(args.mla, token))) return;
     const std::uint16_t* const x = args.q_c.data + token * args.q_c.stride;
     std::uint16_t* const out = args.q_c_out.data + token * args.q_c_out.stride;
-    const detail::NormedRow<Rounded> row{x, args.q_weight, detail::rms_rstd(block, x, args.q_width, args.q_eps)};
-    block.each(args.q_width, [=](std::int64_t i) { store_bf16(out + i, row.value(i)); });
+    const Row<Rounded> row{x, args.q_weight, detail::rms_rstd<Decisions>(block, x, args.q_width, args.q_eps)};
+    block.each(args.q_width, [=](std::int64_t i) { Decisions::store(out + i, row.value(i)); });
   }
 
   template <bool Rounded>
@@ -223,20 +343,26 @@ struct Body {
     const std::int64_t slot = detail::slot_of(args.mla, token);
     if (!worked(args, slot)) return;
     const bool materialised = args.mla.slot_mapping == nullptr || Decisions::keys_are_materialised(slot);
-    const bool inserted = detail::inserts<Decisions>(args.mla, slot);
+    const std::int64_t mla_slot = detail::inserted_slot<Decisions>(args.mla, args.indexer, token);
+    const bool inserted = detail::inserts<Decisions>(args.mla, mla_slot);
     std::uint16_t* const kv_out =
         materialised && args.kv_c_out.data != nullptr ? args.kv_c_out.data + token * args.kv_c_out.stride : nullptr;
     std::uint16_t* const pe_out =
         materialised && args.k_pe_out.data != nullptr ? args.k_pe_out.data + token * args.k_pe_out.stride : nullptr;
-    std::byte* const record =
-        inserted ? detail::block_of(args.mla, slot) + detail::row_of(args.mla, slot) * args.mla_record : nullptr;
+    std::byte* record = nullptr;
+    if (inserted) {
+      const detail::Place place = detail::place_of<Decisions>(args.mla, mla_slot, args.mla_record);
+      record = place.block + place.row * args.mla_record;
+    }
 
     if (kv_out != nullptr || inserted) {
       const std::uint16_t* const x = args.kv_c.data + token * args.kv_c.stride;
-      const detail::NormedRow<Rounded> row{x, args.kv_weight, detail::rms_rstd(block, x, args.kv_width, args.kv_eps)};
+      const float eps = Decisions::kv_eps(args.kv_eps, args.q_eps);
+      const Row<Rounded> row{x, args.kv_weight, detail::rms_rstd<Decisions>(block, x, args.kv_width, eps)};
       // The cache first: in place, the output takes the memory that the row is read from.
-      if (inserted) insert_kv(args, block, row, record);
-      if (kv_out != nullptr) block.each(args.kv_width, [=](std::int64_t i) { store_bf16(kv_out + i, row.value(i)); });
+      if (Decisions::cache_first && inserted) insert_kv(args, block, row, record);
+      if (kv_out != nullptr) block.each(args.kv_width, [=](std::int64_t i) { Decisions::store(kv_out + i, row.value(i)); });
+      if (!Decisions::cache_first && inserted) insert_kv(args, block, row, record);
     }
     if (args.rope.width > 0 && (pe_out != nullptr || inserted)) {
       rotate_k_pe(args, block, token, pe_out, record);
@@ -244,19 +370,19 @@ struct Body {
   }
 
   template <bool Rounded>
-  static DCPCHECK_HD void insert_kv(const Args& args, const Block& block, const detail::NormedRow<Rounded>& row,
-                                    std::byte* record) {
+  static DCPCHECK_HD void insert_kv(const Args& args, const Block& block, const Row<Rounded>& row, std::byte* record) {
     const Quantise quantise = args.quantise;
     const bool round = args.pre_quant_round;
     if (args.mla_layout == MlaLayout::bf16) {
       auto* const out = reinterpret_cast<std::uint16_t*>(record);
-      block.each(args.kv_width, [=](std::int64_t i) { store_bf16(out + i, row.value(i)); });
+      block.each(args.kv_width, [=](std::int64_t i) { Decisions::store(out + i, row.value(i)); });
       return;
     }
     auto* const codes = reinterpret_cast<std::uint8_t*>(record);
     if (args.mla_layout == MlaLayout::fp8) {
       const float scale = *args.mla_scale;
-      block.each(args.kv_width, [=](std::int64_t i) { codes[i] = quantise(round_bf16_if(round, row.value(i)) / scale); });
+      block.each(args.kv_width,
+                 [=](std::int64_t i) { codes[i] = quantise(Decisions::quotient(round_bf16_if(round, row.value(i)), scale)); });
       return;
     }
     auto* const scales = reinterpret_cast<float*>(record + args.kv_width);
@@ -264,19 +390,21 @@ struct Body {
     // Element i of a tile is one thread's throughout, as tiles are as long as a block has threads: no barrier.
     static_assert(kTile == kLanes);
     block.each(args.kv_width, [=](std::int64_t i) { values[i] = round_bf16_if(round, row.value(i)); });
-    for (std::int64_t tile = 0; tile < args.kv_width / kTile; ++tile) {
+    const std::int64_t tiles = args.kv_width / kTile;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
       const float* const in = values + tile * kTile;
-      const float scale =
-          detail::tile_scale(args.tile_scale, block.max(0.0F, kTile, [=](std::int64_t i) { return magnitude(in[i]); }));
-      block.each(kTile, [=](std::int64_t i) { codes[tile * kTile + i] = quantise(in[i] / scale); });
-      block.each(1, [=](std::int64_t) { scales[tile] = scale; });
+      const float amax = block.max(0.0F, Decisions::amax_width(kTile), [=](std::int64_t i) { return magnitude(in[i]); });
+      const float scale = detail::tile_scale<Decisions>(args.tile_scale, amax);
+      block.each(kTile, [=](std::int64_t i) { codes[tile * kTile + i] = quantise(Decisions::quotient(in[i], scale)); });
+      block.each(1, [=](std::int64_t) { scales[Decisions::scale_at(tile, tiles)] = scale; });
     }
   }
 
   // RoPE of k_pe, to the output (nullptr: not asked for) and to the record (nullptr: not this rank's).
   static DCPCHECK_HD void rotate_k_pe(const Args& args, const Block& block, std::int64_t token, std::uint16_t* out,
                                       std::byte* record) {
-    const RopeRow rope = rope_row(args.rope, args.positions[token], args.clamp_positions);
+    RopeRow rope = rope_row(args.rope, Decisions::position(args.positions, token), args.clamp_positions);
+    rope.interleaved = Decisions::k_pe_interleaved(rope.interleaved);
     const std::uint16_t* const x = args.k_pe.data + token * args.k_pe.stride;
     std::uint16_t* bf16_out = nullptr;
     std::uint8_t* codes = nullptr;
@@ -301,24 +429,27 @@ struct Body {
       // Both are read before either is written: the output may lie on them.
       const Pair turned = rotate({load_bf16(x + at0), load_bf16(x + at1)}, rope.element(i), rope.element(rope.half + i));
       if (out != nullptr) {
-        store_bf16(out + at0, turned.first);
-        store_bf16(out + at1, turned.second);
+        Decisions::store(out + at0, turned.first);
+        Decisions::store(out + at1, turned.second);
       }
       if (bf16_out != nullptr) {
-        store_bf16(bf16_out + at0, turned.first);
-        store_bf16(bf16_out + at1, turned.second);
+        Decisions::store(bf16_out + at0, turned.first);
+        Decisions::store(bf16_out + at1, turned.second);
       }
       if (codes != nullptr) {
-        codes[at0] = quantise(round_bf16_if(round, turned.first) / scale);
-        codes[at1] = quantise(round_bf16_if(round, turned.second) / scale);
+        codes[at0] = quantise(Decisions::quotient(round_bf16_if(round, turned.first), scale));
+        codes[at1] = quantise(Decisions::quotient(round_bf16_if(round, turned.second), scale));
       }
     });
   }
 
   static DCPCHECK_HD void indexer(const Args& args, const Block& block, std::int64_t token) {
-    const std::int64_t slot = detail::slot_of(args.indexer, token);
+    const bool materialised =
+        args.index_k_out.data != nullptr &&
+        (args.indexer.slot_mapping == nullptr || Decisions::index_key_is_materialised(detail::slot_of(args.indexer, token)));
+    const std::int64_t slot = detail::inserted_slot<Decisions>(args.indexer, args.mla, token);
     const bool inserted = detail::inserts<Decisions>(args.indexer, slot);
-    if (args.index_k_out.data == nullptr && !inserted) return;
+    if (!materialised && !inserted) return;
 
     const std::int64_t width = args.index_width;
     const std::uint16_t* const x = args.index_k.data + token * args.index_k.stride;
@@ -326,7 +457,8 @@ struct Body {
     layer_norm(args, block, x, key);
     if (args.index_rope.width > 0) {
       block.sync();  // a pair's two elements are other threads' than theirs in the loop before, and in the one after
-      const RopeRow rope = rope_row(args.index_rope, args.positions[token], args.clamp_positions);
+      RopeRow rope = rope_row(args.index_rope, Decisions::position(args.positions, token), args.clamp_positions);
+      rope.interleaved = Decisions::index_interleaved(rope.interleaved, args.rope.interleaved);
       block.each(rope.half, [=](std::int64_t i) {
         const std::int64_t at0 = rope.first(i);
         const std::int64_t at1 = rope.second(i);
@@ -336,22 +468,25 @@ struct Body {
       });
       block.sync();
     }
-    if (args.index_k_out.data != nullptr) {
+    if (materialised) {
       std::uint16_t* const out = args.index_k_out.data + token * args.index_k_out.stride;
-      block.each(width, [=](std::int64_t i) { store_bf16(out + i, key[i]); });
+      block.each(width, [=](std::int64_t i) { Decisions::store(out + i, key[i]); });
     }
     if (!inserted) return;
 
     if (args.pre_quant_round) block.each(width, [=](std::int64_t i) { key[i] = round_bf16(key[i]); });
-    const float amax = block.max(0.0F, width, [=](std::int64_t i) { return magnitude(key[i]); });
-    const float scale = next_pow2(larger(amax, 1e-4F) / kE4m3Max);
-    std::byte* const base = detail::block_of(args.indexer, slot);
-    const std::int64_t row = detail::row_of(args.indexer, slot);
-    auto* const codes = reinterpret_cast<std::uint8_t*>(base + row * width);
-    auto* const scales = reinterpret_cast<float*>(base + args.indexer_scales);
+    const float amax = block.max(0.0F, Decisions::amax_width(width), [=](std::int64_t i) { return magnitude(key[i]); });
+    const float scale = detail::pow2_scale<Decisions>(amax, Decisions::index_floor_on_amax);
+    const std::int64_t record = width + static_cast<std::int64_t>(sizeof(float));
+    const detail::Place place = detail::place_of<Decisions>(args.indexer, slot, record);
+    // Scales on multiples of 4 bytes, in a fault too.
+    const bool planar = Decisions::indexer_is_planar || width % 4 != 0;
+    auto* const codes = reinterpret_cast<std::uint8_t*>(place.block + place.row * (planar ? width : record));
+    auto* const scale_at = planar ? reinterpret_cast<float*>(place.block + args.indexer_scales) + place.row
+                                  : reinterpret_cast<float*>(codes + width);
     const Quantise quantise = args.quantise;
-    block.each(width, [=](std::int64_t i) { codes[i] = quantise(key[i] / scale); });
-    block.each(1, [=](std::int64_t) { scales[row] = scale; });
+    block.each(width, [=](std::int64_t i) { codes[i] = quantise(Decisions::quotient(key[i], scale)); });
+    block.each(1, [=](std::int64_t) { *scale_at = scale; });
   }
 
   // LayerNorm of a row, in two passes: the mean, then the variance about it.
@@ -362,19 +497,23 @@ struct Body {
       const float centred = load_bf16(x + i) - mean;
       return centred * centred;
     });
-    const float rstd = rsqrt(squares / width + args.index_eps);
+    const float rstd = Decisions::rstd(Decisions::variance(squares, mean, args.index_width), args.index_eps);
     const float* const weight = args.index_weight;
     const float* const bias = args.index_bias;
     const bool round = args.pre_rope_round;
     block.each(args.index_width, [=](std::int64_t i) {
-      const float value = (load_bf16(x + i) - mean) * rstd * weight[i] + bias[i];
+      const float value = (load_bf16(x + i) - mean) * rstd * Decisions::index_weight(weight[i]) + bias[i];
       out[i] = round_bf16_if(round, value);
     });
   }
 };
 
 // The launch's grid: tokens on x, roles on y.
-inline Grid grid(const Args& args) { return {args.tokens, kRoles, 1}; }
+template <class Decisions>
+Grid grid(const Args& args) {
+  const std::int64_t tokens = Decisions::launched(args.tokens);
+  return Decisions::tokens_on_x ? Grid{tokens, kRoles, 1} : Grid{kRoles, tokens, 1};
+}
 
 // Floats that a block keeps of a row: the indexer's key, or kv_c in tiles.
 inline std::size_t scratch(const Args& args) {
@@ -386,7 +525,7 @@ inline std::size_t scratch(const Args& args) {
 // Runs the kernel on the host. Returns why the launch is refused, or "".
 template <class Decisions>
 std::string launch_host(const Args& args, int threads) {
-  return kernels::launch_host(grid(args), scratch(args), Decisions::blocks_collide ? 1 : threads,
+  return kernels::launch_host(grid<Decisions>(args), scratch(args), Decisions::blocks_collide ? 1 : threads,
                               [&](const Block& block) { Body<Decisions>::run(args, block); });
 }
 

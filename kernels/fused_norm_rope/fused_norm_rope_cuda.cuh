@@ -9,7 +9,7 @@ namespace kernels::fused_norm_rope {
 // Queues the kernel on `stream` (a cudaStream_t).
 template <class Decisions>
 CudaResult launch_cuda(const Args& args, void* stream) {
-  return kernels::launch_cuda<Body<Decisions>>(grid(args), scratch(args), args, stream);
+  return kernels::launch_cuda<Body<Decisions>>(grid<Decisions>(args), scratch(args), args, stream);
 }
 
 }  // namespace kernels::fused_norm_rope

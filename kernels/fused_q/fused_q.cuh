@@ -70,6 +70,9 @@ struct Args {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // How pairs lie in q_pe and in index_q, by what the contract says of each.
   static DCPCHECK_HD bool q_interleaved(bool q) { return q; }

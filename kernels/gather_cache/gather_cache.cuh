@@ -50,6 +50,9 @@ struct Args {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // The rank's row of a request with which its chunk starts.
   static DCPCHECK_HD std::int64_t first_row(const Args& args, std::int64_t local_start) {
@@ -61,6 +64,10 @@ struct Fixed {
     (void)args;
     return local;
   }
+  // The bytes from one block to the next.
+  static DCPCHECK_HD std::int64_t block_stride(const Args& args) { return args.block_stride; }
+  // The tile whose scale a tile's codes are multiplied by.
+  static DCPCHECK_HD std::int64_t scale_of(std::int64_t tile) { return tile; }
   // What a code is multiplied by, of the scale that it was divided by.
   static DCPCHECK_HD float factor(float scale) { return scale; }
 };
@@ -69,7 +76,8 @@ struct Fixed {
 template <class Decisions>
 constexpr bool overrides_a_decision() {
   return !same_function<&Decisions::first_row, &Fixed::first_row> || !same_function<&Decisions::place, &Fixed::place> ||
-         !same_function<&Decisions::factor, &Fixed::factor>;
+         !same_function<&Decisions::factor, &Fixed::factor> || !same_function<&Decisions::block_stride, &Fixed::block_stride> ||
+         !same_function<&Decisions::scale_of, &Fixed::scale_of>;
 }
 
 // What one block does: workspace row block.x.
@@ -83,7 +91,7 @@ struct Body {
     const std::int64_t column = place / args.block_size;
     if (column >= args.table_columns) return;  // the neighbour's blocks come next
     const std::int64_t id = args.table[request * args.table_stride + column];
-    const std::byte* const record = args.data + id * args.block_stride + place % args.block_size * args.record;
+    const std::byte* const record = args.data + id * Decisions::block_stride(args) + place % args.block_size * args.record;
     std::uint16_t* const out = args.workspace + row * args.workspace_stride;
 
     switch (args.layout) {
@@ -99,7 +107,7 @@ struct Body {
         const auto* const codes = reinterpret_cast<const std::uint8_t*>(record);
         const auto* const scales = reinterpret_cast<const float*>(record + args.kv_width);
         block.each(args.kv_width, [=](std::int64_t i) {
-          store_bf16(out + i, dcpcheck::decode_e4m3(codes[i]) * Decisions::factor(scales[i / kTile]));
+          store_bf16(out + i, dcpcheck::decode_e4m3(codes[i]) * Decisions::factor(scales[Decisions::scale_of(i / kTile)]));
         });
         const std::byte* const rope = record + args.kv_width + args.kv_width / kTile * sizeof(float);
         copy(block, rope, args.pe_width, out + args.kv_width);

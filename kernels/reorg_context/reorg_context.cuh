@@ -38,6 +38,9 @@ struct Source {
 struct Fixed {
   static constexpr const char* name = "";
   static constexpr const char* doc = "";
+  static constexpr const char* source = "";
+  static constexpr const char* reason = "";
+  static constexpr const char* caught_by = "";
 
   // How many tokens in a row one rank owns.
   static DCPCHECK_HD std::int64_t interleave(const Args& args) { return args.interleave; }
@@ -48,13 +51,18 @@ struct Fixed {
   }
   // The request whose place in the pieces is taken for that of `request`.
   static DCPCHECK_HD std::int64_t placed_as(std::int64_t request) { return request; }
+  // Where among the pieces that of a rank lies.
+  static DCPCHECK_HD std::int64_t piece_of(std::int64_t rank, std::int64_t world_size) {
+    (void)world_size;
+    return rank;
+  }
 };
 
 // Whether `Decisions` overrides any: a fault that does not, by a slip in a name, would be the right kernel.
 template <class Decisions>
 constexpr bool overrides_a_decision() {
   return !same_function<&Decisions::interleave, &Fixed::interleave> || !same_function<&Decisions::taken, &Fixed::taken> ||
-         !same_function<&Decisions::placed_as, &Fixed::placed_as>;
+         !same_function<&Decisions::placed_as, &Fixed::placed_as> || !same_function<&Decisions::piece_of, &Fixed::piece_of>;
 }
 
 // What one block does: row block.x of the context.
@@ -66,7 +74,8 @@ struct Body {
     const std::int64_t i = row - args.context_offsets[request];
     const Source source = args.rank_major ? by_rank(args, request, i) : by_position(args, i);
     const std::int64_t at = args.local_offsets[Decisions::placed_as(request)] + source.row;
-    const std::uint16_t* const from = args.gathered + source.rank * args.piece_stride + at * args.width;
+    const std::int64_t piece = Decisions::piece_of(source.rank, args.world_size);
+    const std::uint16_t* const from = args.gathered + piece * args.piece_stride + at * args.width;
     std::uint16_t* const to = args.context + row * args.context_stride;
     block.each(args.width, [=](std::int64_t column) { to[column] = from[column]; });
   }

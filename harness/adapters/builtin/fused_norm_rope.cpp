@@ -21,6 +21,7 @@ fnr::Cache cache(const Launch& launch, std::string_view name, std::string_view s
   cache.slot_mapping = pointer<const std::int64_t>(launch, slot_mapping);
   cache.block_size = plan->cache.kernel_block_size;
   cache.block_stride = plan->cache.block_stride;
+  cache.blocks = plan->cache.blocks;
   return cache;
 }
 

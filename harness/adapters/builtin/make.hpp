@@ -41,6 +41,13 @@ constexpr int lanes_of() {
   }
 }
 
+// Whether the decisions of a fault say where it is from, what it must be caught for and what catches it.
+template <class Decisions>
+constexpr bool says_how_it_is_caught() {
+  constexpr auto said = [](std::string_view text) { return !text.empty(); };
+  return said(Decisions::doc) && said(Decisions::source) && said(Decisions::reason) && said(Decisions::caught_by);
+}
+
 // "builtin:<op>" or "builtin:<op>@<fault>". `Adapter` is the op's: its Args, args(launch) and launch_host. `cuda` queues
 // the kernel on a stream; nullptr: this build has no CUDA.
 template <class Adapter, class Decisions>
@@ -51,6 +58,9 @@ Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Ad
   kernel.name = "builtin:" + op;
   if (!kernel.fault.empty()) kernel.name += "@" + kernel.fault;
   kernel.doc = Decisions::doc;
+  kernel.source = Decisions::source;
+  kernel.reason = Decisions::reason;
+  kernel.caught_by = Decisions::caught_by;
   kernel.lanes = lanes_of<Adapter>();
   kernel.host = [](const Launch& launch) -> LaunchError {
     return Adapter::template launch_host<Decisions>(Adapter::args(launch), launch.threads);

@@ -15,13 +15,19 @@ int run(const Arguments& arguments, Context& context) {
     if (kernel.cuda) backends.emplace_back("cuda");
     if (!target.wanted()) {
       target.console() << kernel.name << "\n";
-      if (!kernel.doc.empty()) target.console() << text::wrap("    " + kernel.doc, 80, 4);
+      if (!kernel.doc.empty()) {
+        target.console() << text::wrap("    " + kernel.doc, 80, 4) << "    Source: " << kernel.source
+                         << ". Caught for: " << kernel.reason << ", by: " << kernel.caught_by << "\n";
+      }
     }
     list.emplace_back(json::Object{{"name", kernel.name},
                                    {"op", kernel.op},
                                    {"fault", kernel.fault.empty() ? json::Value() : json::Value(kernel.fault)},
                                    {"backends", std::move(backends)},
-                                   {"doc", kernel.doc}});
+                                   {"doc", kernel.doc},
+                                   {"source", kernel.source},
+                                   {"reason", kernel.reason},
+                                   {"caught_by", kernel.caught_by}});
   }
   if (target.wanted()) target.write(list);
   return 0;

@@ -8,7 +8,10 @@ struct cache_unguarded : Fixed {
   static constexpr const char* name = "cache_unguarded";
   static constexpr const char* doc =
       "Materialises K on every rank, but without the guard in front of the caches: slot -1 is written, one record below each "
-      "cache, and the indexer's scale into its block 0 (the fix of vLLM 54907 without its second half).";
+      "cache, and the indexer's scale into its block 0.";
+  static constexpr const char* source = "vLLM 54907";
+  static constexpr const char* reason = "guard";
+  static constexpr const char* caught_by = "write_set";
 
   // All tokens of slot -1 share that one record.
   static constexpr bool blocks_collide = true;

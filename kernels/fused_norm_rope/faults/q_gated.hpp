@@ -8,7 +8,10 @@ struct q_gated : Fixed {
   static constexpr const char* name = "q_gated";
   static constexpr const char* doc =
       "Leaves before the norms where the MLA slot is negative: q_c_out, kv_c_out and k_pe_out stay unwritten on ranks that do "
-      "not own the row (vLLM 50095).";
+      "not own the row.";
+  static constexpr const char* source = "vLLM 50095";
+  static constexpr const char* reason = "unwritten";
+  static constexpr const char* caught_by = "write_set";
 
   static DCPCHECK_HD bool row_is_worked(std::int64_t slot) { return slot >= 0; }
 };

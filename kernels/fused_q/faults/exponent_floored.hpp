@@ -6,9 +6,10 @@ namespace kernels::fused_q::faults {
 
 struct exponent_floored : Fixed {
   static constexpr const char* name = "exponent_floored";
-  static constexpr const char* doc =
-      "Rounds the exponent of a scale down, so that magnitudes past 448 saturate (derived; vLLM 54563 has a reader that "
-      "does).";
+  static constexpr const char* doc = "Rounds the exponent of a scale down, so that magnitudes past 448 saturate.";
+  static constexpr const char* source = "vLLM 54563";
+  static constexpr const char* reason = "inadmissible";
+  static constexpr const char* caught_by = "admissible_values";
 
   static DCPCHECK_HD float scale(float quotient) { return dcpcheck::power_of_two(dcpcheck::normalise(quotient).exponent); }
 };

@@ -7,8 +7,11 @@ namespace kernels::reorg_context::faults {
 struct interleave_ignored : Fixed {
   static constexpr const char* name = "interleave_ignored";
   static constexpr const char* doc =
-      "Deals tokens to the ranks one by one whatever the interleave is: the rows are in the wrong order, and at a chunk's "
-      "end some that nobody wrote (vLLM 54541: interleave defaulted to 1 in the metadata).";
+      "Deals tokens to the ranks one by one whatever the interleave is: the rows are in the wrong order, and at a chunk's end "
+      "some that nobody wrote.";
+  static constexpr const char* source = "vLLM 54541";
+  static constexpr const char* reason = "inadmissible";
+  static constexpr const char* caught_by = "admissible_values";
 
   static DCPCHECK_HD std::int64_t interleave(const Args& args) {
     (void)args;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "kernels/fused_norm_rope/fused_norm_rope.cuh"
+
+namespace kernels::fused_norm_rope::faults {
+
+struct exponent_floored : Fixed {
+  static constexpr const char* name = "exponent_floored";
+  static constexpr const char* doc = "Rounds the exponent of a scale down, so that magnitudes past 448 saturate.";
+  static constexpr const char* source = "vLLM 54563";
+  static constexpr const char* reason = "inadmissible";
+  static constexpr const char* caught_by = "admissible_values";
+
+  static DCPCHECK_HD float power_of_two(float quotient) {
+    return dcpcheck::power_of_two(dcpcheck::normalise(quotient).exponent);
+  }
+};
+
+}  // namespace kernels::fused_norm_rope::faults
