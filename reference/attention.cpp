@@ -82,89 +82,86 @@ std::int64_t rises(const std::vector<double>& scores, const std::vector<double>&
   return count - 1;  // the first key's is no rise
 }
 
-}  // namespace
-
-KeyRows::KeyRows(std::int64_t key_columns, std::int64_t value_columns, std::int64_t rows)
-    : key_columns_(key_columns), value_columns_(value_columns) {
-  // Grown row by row it would be copied, and its pages mapped, again and again.
-  keys_.reserve(static_cast<std::size_t>((rows + kPanel - 1) / kPanel * kPanel * key_columns));
-  for (std::vector<double>* table : {&values_, &totals_, &mosts_})
-    table->reserve(static_cast<std::size_t>(rows * value_columns));
-}
-
-void KeyRows::add(std::span<const double> keys, std::span<const double> values, bool begins) {
-  const std::int64_t lane = rows_ % kPanel;
-  if (lane == 0) keys_.resize(static_cast<std::size_t>((rows_ + kPanel) * key_columns_), 0.0);
-  double* const at = keys_.data() + (rows_ - lane) * key_columns_ + lane;
-  for (std::int64_t d = 0; d < key_columns_; ++d) at[d * kPanel] = keys[static_cast<std::size_t>(d)];
-  values_.insert(values_.end(), values.begin(), values.end());
-  totals_.resize(values_.size());
-  mosts_.resize(values_.size());
-  const auto row = static_cast<std::size_t>(rows_ * value_columns_), before = begins ? row : row - values.size();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double size = std::abs(values[i]);
-    totals_[row + i] = totals_[before + i] + size;
-    mosts_[row + i] = std::max(mosts_[before + i], size);
-  }
-  ++rows_;
-}
-
 // Whether fp32 adds up column `column` of the values without an error in any order: they are multiples of one power of
 // two, and all of them together, by magnitude, are no more than 2^24 of it.
-bool HeadAttention::adds_exactly(std::int64_t first, std::int64_t count, std::int64_t column) const {
+bool adds_exactly(const HeadValues& values, std::int64_t first, std::int64_t count, std::int64_t column) {
   int unit = 1000;
   double sum = 0;
   for (std::int64_t row = first; row < first + count; ++row) {
-    const double x = row_value(row)[column];
-    if (x == 0) continue;
+    const double value = values.value(row)[column];
+    if (value == 0) continue;
     int exponent = 0;
-    const auto digits = static_cast<unsigned>(std::abs(std::frexp(x, &exponent)) * 256);
+    const auto digits = static_cast<unsigned>(std::abs(std::frexp(value, &exponent)) * 256);
     unit = std::min(unit, exponent - 8 + std::countr_zero(digits));
-    sum += std::abs(x);
+    sum += std::abs(value);
   }
   return sum == 0 || sum <= std::ldexp(1.0, 24 + unit);
 }
 
-double HeadAttention::mean(std::int64_t first, std::int64_t count, std::int64_t column) const {
+double mean(const HeadValues& values, std::int64_t first, std::int64_t count, std::int64_t column) {
   double sum = 0;
-  for (std::int64_t row = first; row < first + count; ++row) sum += row_value(row)[column];
+  for (std::int64_t row = first; row < first + count; ++row) sum += values.value(row)[column];
   return sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+// Tables that grow row by row would be copied, and their pages mapped, again and again: they are reserved.
+HeadKeys::HeadKeys(std::int64_t deep, std::int64_t rows) : deep_(deep) {
+  keys_.reserve(static_cast<std::size_t>((rows + kPanel - 1) / kPanel * kPanel * deep));
+}
+
+void HeadKeys::add(std::span<const double> key) {
+  const std::int64_t lane = rows_ % kPanel;
+  if (lane == 0) keys_.resize(static_cast<std::size_t>((rows_ + kPanel) * deep_), 0.0);
+  double* const at = keys_.data() + (rows_ - lane) * deep_ + lane;
+  for (std::int64_t d = 0; d < deep_; ++d) at[d * kPanel] = key[static_cast<std::size_t>(d)];
+  ++rows_;
+}
+
+HeadValues::HeadValues(std::int64_t width, std::int64_t rows) : width_(width) {
+  for (std::vector<double>* table : {&values_, &totals_, &mosts_}) table->reserve(static_cast<std::size_t>(rows * width));
+}
+
+void HeadValues::add(std::span<const double> value, bool begins) {
+  for (const double x : value) {
+    const double size = std::abs(x);
+    const std::size_t before = totals_.size() - value.size();
+    const double total = begins ? 0 : totals_[before], most = begins ? 0 : mosts_[before];
+    values_.push_back(x);
+    totals_.push_back(total + size);
+    mosts_.push_back(std::max(most, size));
+  }
 }
 
 // Sums of q's products with keys [begin, end) of a panel, and of the products' magnitudes, into elements of those numbers.
 // Four numbers of a key a turn: each turn stores its sums once.
 void HeadAttention::multiply(std::span<const double> q, const double* panel, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kPanel = HeadKeys::kPanel;
   double* const __restrict sums = sums_, * const __restrict magnitudes = magnitudes_;
-  const auto nope = static_cast<std::size_t>(head_.nope);
-  const double* const own = panel + head_.key * KeyRows::kPanel;
-  const double* const shared = panel + head_.roped * KeyRows::kPanel;
-  const auto number = [&](std::size_t d) {
-    return (d < nope ? own + d * KeyRows::kPanel : shared + (d - nope) * KeyRows::kPanel);
-  };
   std::fill(sums + begin, sums + end, 0.0);
   std::fill(magnitudes + begin, magnitudes + end, 0.0);
   std::size_t d = 0;
-  for (; d + 4 <= q.size(); d += 4) {
+  for (; d + 4 <= q.size(); d += 4, panel += 4 * kPanel) {
     const double q0 = q[d], q1 = q[d + 1], q2 = q[d + 2], q3 = q[d + 3];
-    const double *const k0 = number(d), *const k1 = number(d + 1), *const k2 = number(d + 2), *const k3 = number(d + 3);
     for (std::int64_t j = begin; j < end; ++j) {
-      const double a = q0 * k0[j], b = q1 * k1[j], c = q2 * k2[j], e = q3 * k3[j];
+      const double a = q0 * panel[j], b = q1 * panel[kPanel + j];
+      const double c = q2 * panel[2 * kPanel + j], e = q3 * panel[3 * kPanel + j];
       sums[j] += (a + b) + (c + e);
       magnitudes[j] += (std::abs(a) + std::abs(b)) + (std::abs(c) + std::abs(e));
     }
   }
-  for (; d < q.size(); ++d) {
-    const double* const k = number(d);
+  for (; d < q.size(); ++d, panel += kPanel) {
     for (std::int64_t j = begin; j < end; ++j) {
-      sums[j] += q[d] * k[j];
-      magnitudes[j] += std::abs(q[d] * k[j]);
+      sums[j] += q[d] * panel[j];
+      magnitudes[j] += std::abs(q[d] * panel[j]);
     }
   }
 }
 
 // False where some score is no finite number in some order of operations.
 bool HeadAttention::make_scores(std::span<const double> q, std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t kPanel = KeyRows::kPanel;
+  constexpr std::int64_t kPanel = HeadKeys::kPanel;
   const double scale = 1 / std::sqrt(static_cast<double>(q.size()));
   const double relative = (how_.sum(static_cast<std::int64_t>(q.size())) + 7 * u) * slack * scale;
   const double flushed = static_cast<double>(q.size()) * least_normal;
@@ -173,7 +170,7 @@ bool HeadAttention::make_scores(std::span<const double> q, std::int64_t first, s
   for (std::int64_t row = first; row < first + count;) {
     const std::int64_t panel = row / kPanel, begin = row % kPanel;
     const std::int64_t end = std::min(kPanel, first + count - panel * kPanel);
-    multiply(q, rows_.panel(panel), begin, end);
+    multiply(q, keys_.panel(panel), begin, end);
     for (std::int64_t j = begin; j < end; ++j) {
       if (!(magnitudes_[j] < may_overflow)) return false;
       scores_.push_back(sums_[j] * scale);
@@ -192,23 +189,23 @@ std::int64_t HeadAttention::rescalings() const {
 
 // Sums of the values, and of their magnitudes, times the weights. Four keys a turn: each turn stores its sums once.
 void HeadAttention::weigh_values(std::int64_t first) {
-  const auto n = static_cast<std::int64_t>(weights_.size()), width = head_.width, next = rows_.value_columns();
+  const auto n = static_cast<std::int64_t>(weights_.size()), width = values_.width();
   value_.assign(static_cast<std::size_t>(width), 0);
   magnitude_.assign(static_cast<std::size_t>(width), 0);
   double* const __restrict value = value_.data(), * const __restrict magnitude = magnitude_.data();
   const double* const w = weights_.data();
   std::int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
-    const double* const v = row_value(first + j);
+    const double* const v = values_.value(first + j);
     const double w0 = w[j], w1 = w[j + 1], w2 = w[j + 2], w3 = w[j + 3];
     for (std::int64_t i = 0; i < width; ++i) {
-      const double a = w0 * v[i], b = w1 * v[next + i], c = w2 * v[2 * next + i], d = w3 * v[3 * next + i];
+      const double a = w0 * v[i], b = w1 * v[width + i], c = w2 * v[2 * width + i], d = w3 * v[3 * width + i];
       value[i] += (a + b) + (c + d);
       magnitude[i] += (std::abs(a) + std::abs(b)) + (std::abs(c) + std::abs(d));
     }
   }
   for (; j < n; ++j) {
-    const double* const v = row_value(first + j);
+    const double* const v = values_.value(first + j);
     for (std::int64_t i = 0; i < width; ++i) {
       value[i] += w[j] * v[i];
       magnitude[i] += std::abs(w[j] * v[i]);
@@ -218,29 +215,29 @@ void HeadAttention::weigh_values(std::int64_t first) {
 
 // Sums of the values' distances from the output, times the spreads.
 void HeadAttention::spread_values(std::int64_t first) {
-  const auto n = static_cast<std::int64_t>(spreads_.size()), width = head_.width, next = rows_.value_columns();
+  const auto n = static_cast<std::int64_t>(spreads_.size()), width = values_.width();
   distance_.assign(static_cast<std::size_t>(width), 0);
   double* const __restrict distance = distance_.data();
   const double *const value = value_.data(), *const s = spreads_.data();
   std::int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
-    const double* const v = row_value(first + j);
+    const double* const v = values_.value(first + j);
     const double s0 = s[j], s1 = s[j + 1], s2 = s[j + 2], s3 = s[j + 3];
     for (std::int64_t i = 0; i < width; ++i) {
       const double o = value[i];
-      distance[i] += (s0 * std::abs(v[i] - o) + s1 * std::abs(v[next + i] - o)) +
-                     (s2 * std::abs(v[2 * next + i] - o) + s3 * std::abs(v[3 * next + i] - o));
+      distance[i] += (s0 * std::abs(v[i] - o) + s1 * std::abs(v[width + i] - o)) +
+                     (s2 * std::abs(v[2 * width + i] - o) + s3 * std::abs(v[3 * width + i] - o));
     }
   }
   for (; j < n; ++j) {
-    const double* const v = row_value(first + j);
+    const double* const v = values_.value(first + j);
     for (std::int64_t i = 0; i < width; ++i) distance[i] += s[j] * std::abs(v[i] - value[i]);
   }
 }
 
 void HeadAttention::attend(std::span<const double> q, std::int64_t first, std::int64_t count, std::int64_t head, Row& out,
                            Row& lse) {
-  const std::int64_t width = head_.width;
+  const std::int64_t width = values_.width();
   if (count == 0) return lse.set(head, {-infinity, 0});
   if (!make_scores(q, first, count)) {
     for (std::int64_t i = 0; i < width; ++i) out.give_up(head * width + i);
@@ -269,14 +266,13 @@ void HeadAttention::attend(std::span<const double> q, std::int64_t first, std::i
 
   weigh_values(first);
   spread_values(first);
-  const double *const total = rows_.total(first + count - 1) + head_.value, *const most =
-                                                                                rows_.most(first + count - 1) + head_.value;
+  const double *const total = values_.total(first + count - 1), *const most = values_.most(first + count - 1);
   for (std::int64_t i = 0; i < width; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (!(total[i] < may_overflow)) {
       out.give_up(head * width + i);
-    } else if (equal && std::has_single_bit(scores_.size()) && adds_exactly(first, count, i)) {
-      out.set(head * width + i, {mean(first, count, i), 0});
+    } else if (equal && std::has_single_bit(scores_.size()) && adds_exactly(values_, first, count, i)) {
+      out.set(head * width + i, {mean(values_, first, count, i), 0});
     } else {
       double error = distance_[at] / std::max(1 - weight_error, 0.5);
       error += (summed + 5 * u) * magnitude_[at] + summed * std::abs(value_[at]);

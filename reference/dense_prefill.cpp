@@ -1,6 +1,10 @@
 // What is admissible of dense_prefill: each query's attention over the rows that are its own request's.
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "harness/core/parallel.hpp"
@@ -38,65 +42,84 @@ std::vector<Keys> keys_of_tokens(const Plan& plan, const Inputs& inputs, std::in
   return all;
 }
 
-// The columns of kv_c that a rank's heads have, `width` each, head after head and around its end: as many as they are, or
-// once around and a width more, for then they repeat.
-class Stretch {
- public:
-  Stretch(std::int64_t start, std::int64_t width, std::int64_t heads, std::int64_t lora)
-      : start_(start), width_(width), lora_(lora), repeats_(heads * width > lora + width) {
-    columns_ = repeats_ ? lora + width : heads * width;
-  }
-
-  std::int64_t columns() const { return columns_; }
-  // The first column of the rank's head number `head`.
-  std::int64_t first(std::int64_t head) const { return repeats_ ? head * width_ % lora_ : head * width_; }
-  void read(const std::vector<double>& kv_c, std::vector<double>& out) const {
-    for (std::int64_t i = 0; i < columns_; ++i) out.push_back(kv_c[static_cast<std::size_t>((start_ + i) % lora_)]);
-  }
-
- private:
-  std::int64_t start_, width_, lora_, columns_ = 0;
-  bool repeats_;
-};
-
-// What a rank's heads make their keys and values of.
-struct Stretches {
-  Stretch keys, values;
-  std::int64_t rope = 0;
-
-  HeadColumns head(std::int64_t i, std::int64_t nope, std::int64_t width) const {
-    return {keys.first(i), nope, keys.columns(), rope, values.first(i), width};
-  }
-};
-
-Stretches stretches_of(const Plan& plan, std::int64_t rank) {
-  const std::int64_t nope = plan.value.integer("qk_nope_head_dim"), width = plan.value.integer("v_head_dim");
-  const std::int64_t heads = plan.value.integer("heads"), lora = plan.value.integer("kv_lora_rank");
-  return {{rank * heads * nope, nope, heads, lora},
-          {lora / 2 + rank * heads * width, width, heads, lora},
-          plan.value.integer("qk_rope_head_dim")};
+// The column of kv_c that a head's key starts with, and its value. Heads that start with the same one have the same.
+std::int64_t key_start(const Plan& plan, std::int64_t head) {
+  return head * plan.value.integer("qk_nope_head_dim") % plan.value.integer("kv_lora_rank");
+}
+std::int64_t value_start(const Plan& plan, std::int64_t head) {
+  const std::int64_t lora = plan.value.integer("kv_lora_rank");
+  return (lora / 2 + head * plan.value.integer("v_head_dim")) % lora;
 }
 
-// A row a row of kv_c: the keys' stretch and k_pe, and the values' stretch.
-KeyRows rows_of(const Plan& plan, const Inputs& inputs, std::int64_t rank, const Stretches& stretches, bool causal) {
+// The keys that start with column `start`, a row a row of kv_c.
+HeadKeys keys_from(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::int64_t start, bool causal) {
+  const std::int64_t nope = plan.value.integer("qk_nope_head_dim"), rope = plan.value.integer("qk_rope_head_dim");
+  const std::int64_t lora = plan.value.integer("kv_lora_rank");
   const Reader kv_c(plan, inputs, causal ? "kv_c" : "context_kv_c", rank);
-  const Reader starts(plan, inputs, causal ? "query_start_loc" : "context_offsets", rank);
   std::optional<Reader> k_pe;
-  if (stretches.rope > 0) k_pe.emplace(plan, inputs, causal ? "k_pe" : "context_k_pe", rank);
-  KeyRows out(stretches.keys.columns() + stretches.rope, stretches.values.columns(), kv_c.rows());
-  std::vector<double> row, roped, keys, values;
-  for (std::int64_t j = 0, request = 0; j < kv_c.rows(); ++j) {
-    kv_c.read_row(j, row);
+  if (rope > 0) k_pe.emplace(plan, inputs, causal ? "k_pe" : "context_k_pe", rank);
+  HeadKeys out(nope + rope, kv_c.rows());
+  std::vector<double> roped, key;
+  for (std::int64_t j = 0; j < kv_c.rows(); ++j) {
     if (k_pe) k_pe->read_row(j, roped);
-    keys.clear();
-    values.clear();
-    stretches.keys.read(row, keys);
-    keys.insert(keys.end(), roped.begin(), roped.end());
-    stretches.values.read(row, values);
-    while (request < starts.rows() && starts.integer(request) < j) ++request;
-    out.add(keys, values, request < starts.rows() && starts.integer(request) == j);
+    key.clear();
+    for (std::int64_t d = 0; d < nope; ++d) key.push_back(kv_c.number(j, (start + d) % lora));
+    key.insert(key.end(), roped.begin(), roped.end());
+    out.add(key);
   }
   return out;
+}
+
+// The values that start with column `start`.
+HeadValues values_from(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::int64_t start, bool causal) {
+  const std::int64_t width = plan.value.integer("v_head_dim"), lora = plan.value.integer("kv_lora_rank");
+  const Reader kv_c(plan, inputs, causal ? "kv_c" : "context_kv_c", rank);
+  const Reader starts(plan, inputs, causal ? "query_start_loc" : "context_offsets", rank);
+  HeadValues out(width, kv_c.rows());
+  std::vector<double> value;
+  for (std::int64_t j = 0, request = 0; j < kv_c.rows(); ++j) {
+    value.clear();
+    for (std::int64_t d = 0; d < width; ++d) value.push_back(kv_c.number(j, (start + d) % lora));
+    while (request < starts.rows() && starts.integer(request) < j) ++request;
+    out.add(value, request < starts.rows() && starts.integer(request) == j);
+  }
+  return out;
+}
+
+// What `make` makes of each start, which are all different: several at a time.
+template <class Table, class Make>
+std::map<std::int64_t, Table> tables_of(const std::set<std::int64_t>& starts, int threads, Make make) {
+  std::map<std::int64_t, Table> tables;
+  std::mutex guard;
+  const std::vector<std::int64_t> each(starts.begin(), starts.end());
+  parallel_parts(std::ssize(each), threads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t start = each[static_cast<std::size_t>(i)];
+      Table table = make(start);
+      const std::scoped_lock lock(guard);
+      tables.emplace(start, std::move(table));
+    }
+  });
+  return tables;
+}
+
+// The keys and values of a rank's heads, by where they start.
+struct HeadTables {
+  std::map<std::int64_t, HeadKeys> keys;
+  std::map<std::int64_t, HeadValues> values;
+};
+
+HeadTables tables_of_heads(const Plan& plan, const Inputs& inputs, std::int64_t rank, bool causal, int threads) {
+  const std::int64_t heads = plan.value.integer("heads");
+  std::set<std::int64_t> key_starts, value_starts;
+  for (std::int64_t head = rank * heads; head < (rank + 1) * heads; ++head) {
+    key_starts.insert(key_start(plan, head));
+    value_starts.insert(value_start(plan, head));
+  }
+  return {tables_of<HeadKeys>(key_starts, threads,
+                              [&](std::int64_t start) { return keys_from(plan, inputs, rank, start, causal); }),
+          tables_of<HeadValues>(value_starts, threads,
+                                [&](std::int64_t start) { return values_from(plan, inputs, rank, start, causal); })};
 }
 
 }  // namespace
@@ -104,11 +127,9 @@ KeyRows rows_of(const Plan& plan, const Inputs& inputs, std::int64_t rank, const
 Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options) {
   const bool causal = plan.value.flag("causal");
   const std::int64_t heads = plan.value.integer("heads"), width = plan.value.integer("v_head_dim");
-  const std::int64_t nope = plan.value.integer("qk_nope_head_dim");
-  const auto deep = static_cast<std::size_t>(nope + plan.value.integer("qk_rope_head_dim"));
-  const Stretches stretches = stretches_of(plan, rank);
-  const KeyRows key_rows = rows_of(plan, inputs, rank, stretches, causal);
+  const auto deep = static_cast<std::size_t>(plan.value.integer("qk_nope_head_dim") + plan.value.integer("qk_rope_head_dim"));
   const std::vector<Keys> keys = keys_of_tokens(plan, inputs, rank, causal);
+  const HeadTables tables = tables_of_heads(plan, inputs, rank, causal, options.threads);
   const Reader queries(plan, inputs, "q", rank);
   const std::vector<std::int64_t> sample = sampled_rows(plan.live, options.sample);
   const std::size_t rows = sample.size();
@@ -120,7 +141,9 @@ Expected dense_prefill(const Plan& plan, const Inputs& inputs, std::int64_t rank
   // Rows of one head by several threads, or, where there are few rows, heads; a row takes its heads in their order.
   const auto attend = [&](std::int64_t head, std::int64_t begin, std::int64_t end, std::int64_t column,
                           std::vector<Row>& to_outs, std::vector<Row>& to_lses) {
-    HeadAttention attention(key_rows, stretches.head(head, nope, width), {options.lanes, false});
+    const std::int64_t global = rank * heads + head;
+    HeadAttention attention(tables.keys.at(key_start(plan, global)), tables.values.at(value_start(plan, global)),
+                            {options.lanes, false});
     std::vector<double> query;
     for (std::int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<std::size_t>(i);
