@@ -84,11 +84,11 @@ std::int64_t rises(const std::vector<double>& scores, const std::vector<double>&
 
 // Whether fp32 adds up column `column` of the values without an error in any order: they are multiples of one power of
 // two, and all of them together, by magnitude, are no more than 2^24 of it.
-bool adds_exactly(const HeadRows& rows, std::int64_t first, std::int64_t count, std::int64_t column) {
+bool adds_exactly(const HeadValues& values, std::int64_t first, std::int64_t count, std::int64_t column) {
   int unit = 1000;
   double sum = 0;
   for (std::int64_t row = first; row < first + count; ++row) {
-    const double value = rows.value(row)[column];
+    const double value = values.value(row)[column];
     if (value == 0) continue;
     int exponent = 0;
     const auto digits = static_cast<unsigned>(std::abs(std::frexp(value, &exponent)) * 256);
@@ -98,34 +98,46 @@ bool adds_exactly(const HeadRows& rows, std::int64_t first, std::int64_t count, 
   return sum == 0 || sum <= std::ldexp(1.0, 24 + unit);
 }
 
-double mean(const HeadRows& rows, std::int64_t first, std::int64_t count, std::int64_t column) {
+double mean(const HeadValues& values, std::int64_t first, std::int64_t count, std::int64_t column) {
   double sum = 0;
-  for (std::int64_t row = first; row < first + count; ++row) sum += rows.value(row)[column];
+  for (std::int64_t row = first; row < first + count; ++row) sum += values.value(row)[column];
   return sum / static_cast<double>(count);
 }
 
 }  // namespace
 
-void HeadRows::add(std::span<const double> key, std::span<const double> value, bool begins) {
+// Tables that grow row by row would be copied, and their pages mapped, again and again: they are reserved.
+HeadKeys::HeadKeys(std::int64_t deep, std::int64_t rows) : deep_(deep) {
+  keys_.reserve(static_cast<std::size_t>((rows + kPanel - 1) / kPanel * kPanel * deep));
+}
+
+void HeadKeys::add(std::span<const double> key) {
   const std::int64_t lane = rows_ % kPanel;
   if (lane == 0) keys_.resize(static_cast<std::size_t>((rows_ + kPanel) * deep_), 0.0);
   double* const at = keys_.data() + (rows_ - lane) * deep_ + lane;
   for (std::int64_t d = 0; d < deep_; ++d) at[d * kPanel] = key[static_cast<std::size_t>(d)];
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const double size = std::abs(value[i]);
+  ++rows_;
+}
+
+HeadValues::HeadValues(std::int64_t width, std::int64_t rows) : width_(width) {
+  for (std::vector<double>* table : {&values_, &totals_, &mosts_}) table->reserve(static_cast<std::size_t>(rows * width));
+}
+
+void HeadValues::add(std::span<const double> value, bool begins) {
+  for (const double x : value) {
+    const double size = std::abs(x);
     const std::size_t before = totals_.size() - value.size();
     const double total = begins ? 0 : totals_[before], most = begins ? 0 : mosts_[before];
-    values_.push_back(value[i]);
+    values_.push_back(x);
     totals_.push_back(total + size);
     mosts_.push_back(std::max(most, size));
   }
-  ++rows_;
 }
 
 // Sums of q's products with keys [begin, end) of a panel, and of the products' magnitudes, into elements of those numbers.
 // Four numbers of a key a turn: each turn stores its sums once.
 void HeadAttention::multiply(std::span<const double> q, const double* panel, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kPanel = HeadRows::kPanel;
+  constexpr std::int64_t kPanel = HeadKeys::kPanel;
   double* const __restrict sums = sums_, * const __restrict magnitudes = magnitudes_;
   std::fill(sums + begin, sums + end, 0.0);
   std::fill(magnitudes + begin, magnitudes + end, 0.0);
@@ -149,7 +161,7 @@ void HeadAttention::multiply(std::span<const double> q, const double* panel, std
 
 // False where some score is no finite number in some order of operations.
 bool HeadAttention::make_scores(std::span<const double> q, std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t kPanel = HeadRows::kPanel;
+  constexpr std::int64_t kPanel = HeadKeys::kPanel;
   const double scale = 1 / std::sqrt(static_cast<double>(q.size()));
   const double relative = (how_.sum(static_cast<std::int64_t>(q.size())) + 7 * u) * slack * scale;
   const double flushed = static_cast<double>(q.size()) * least_normal;
@@ -158,7 +170,7 @@ bool HeadAttention::make_scores(std::span<const double> q, std::int64_t first, s
   for (std::int64_t row = first; row < first + count;) {
     const std::int64_t panel = row / kPanel, begin = row % kPanel;
     const std::int64_t end = std::min(kPanel, first + count - panel * kPanel);
-    multiply(q, rows_.panel(panel), begin, end);
+    multiply(q, keys_.panel(panel), begin, end);
     for (std::int64_t j = begin; j < end; ++j) {
       if (!(magnitudes_[j] < may_overflow)) return false;
       scores_.push_back(sums_[j] * scale);
@@ -177,14 +189,14 @@ std::int64_t HeadAttention::rescalings() const {
 
 // Sums of the values, and of their magnitudes, times the weights. Four keys a turn: each turn stores its sums once.
 void HeadAttention::weigh_values(std::int64_t first) {
-  const auto n = static_cast<std::int64_t>(weights_.size()), width = rows_.width();
+  const auto n = static_cast<std::int64_t>(weights_.size()), width = values_.width();
   value_.assign(static_cast<std::size_t>(width), 0);
   magnitude_.assign(static_cast<std::size_t>(width), 0);
   double* const __restrict value = value_.data(), * const __restrict magnitude = magnitude_.data();
   const double* const w = weights_.data();
   std::int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
-    const double* const v = rows_.value(first + j);
+    const double* const v = values_.value(first + j);
     const double w0 = w[j], w1 = w[j + 1], w2 = w[j + 2], w3 = w[j + 3];
     for (std::int64_t i = 0; i < width; ++i) {
       const double a = w0 * v[i], b = w1 * v[width + i], c = w2 * v[2 * width + i], d = w3 * v[3 * width + i];
@@ -193,7 +205,7 @@ void HeadAttention::weigh_values(std::int64_t first) {
     }
   }
   for (; j < n; ++j) {
-    const double* const v = rows_.value(first + j);
+    const double* const v = values_.value(first + j);
     for (std::int64_t i = 0; i < width; ++i) {
       value[i] += w[j] * v[i];
       magnitude[i] += std::abs(w[j] * v[i]);
@@ -203,13 +215,13 @@ void HeadAttention::weigh_values(std::int64_t first) {
 
 // Sums of the values' distances from the output, times the spreads.
 void HeadAttention::spread_values(std::int64_t first) {
-  const auto n = static_cast<std::int64_t>(spreads_.size()), width = rows_.width();
+  const auto n = static_cast<std::int64_t>(spreads_.size()), width = values_.width();
   distance_.assign(static_cast<std::size_t>(width), 0);
   double* const __restrict distance = distance_.data();
   const double *const value = value_.data(), *const s = spreads_.data();
   std::int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
-    const double* const v = rows_.value(first + j);
+    const double* const v = values_.value(first + j);
     const double s0 = s[j], s1 = s[j + 1], s2 = s[j + 2], s3 = s[j + 3];
     for (std::int64_t i = 0; i < width; ++i) {
       const double o = value[i];
@@ -218,14 +230,14 @@ void HeadAttention::spread_values(std::int64_t first) {
     }
   }
   for (; j < n; ++j) {
-    const double* const v = rows_.value(first + j);
+    const double* const v = values_.value(first + j);
     for (std::int64_t i = 0; i < width; ++i) distance[i] += s[j] * std::abs(v[i] - value[i]);
   }
 }
 
 void HeadAttention::attend(std::span<const double> q, std::int64_t first, std::int64_t count, std::int64_t head, Row& out,
                            Row& lse) {
-  const std::int64_t width = rows_.width();
+  const std::int64_t width = values_.width();
   if (count == 0) return lse.set(head, {-infinity, 0});
   if (!make_scores(q, first, count)) {
     for (std::int64_t i = 0; i < width; ++i) out.give_up(head * width + i);
@@ -254,13 +266,13 @@ void HeadAttention::attend(std::span<const double> q, std::int64_t first, std::i
 
   weigh_values(first);
   spread_values(first);
-  const double *const total = rows_.total(first + count - 1), *const most = rows_.most(first + count - 1);
+  const double *const total = values_.total(first + count - 1), *const most = values_.most(first + count - 1);
   for (std::int64_t i = 0; i < width; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (!(total[i] < may_overflow)) {
       out.give_up(head * width + i);
-    } else if (equal && std::has_single_bit(scores_.size()) && adds_exactly(rows_, first, count, i)) {
-      out.set(head * width + i, {mean(rows_, first, count, i), 0});
+    } else if (equal && std::has_single_bit(scores_.size()) && adds_exactly(values_, first, count, i)) {
+      out.set(head * width + i, {mean(values_, first, count, i), 0});
     } else {
       double error = distance_[at] / std::max(1 - weight_error, 0.5);
       error += (summed + 5 * u) * magnitude_[at] + summed * std::abs(value_[at]);

@@ -9,34 +9,50 @@
 
 namespace dcpcheck::reference {
 
-// The keys and values of one head, bf16 numbers, a row each; and what of them is the same for all queries.
-class HeadRows {
+// A head's keys, bf16 numbers, a row each.
+class HeadKeys {
  public:
-  HeadRows(std::int64_t deep, std::int64_t width) : deep_(deep), width_(width) {}
+  // Keys of `deep` numbers, and room for `rows` of them.
+  HeadKeys(std::int64_t deep, std::int64_t rows);
 
-  // The next row. `begins`: it is its request's first.
-  void add(std::span<const double> key, std::span<const double> value, bool begins);
-
-  std::int64_t deep() const { return deep_; }    // numbers of a key
-  std::int64_t width() const { return width_; }  // and of a value
+  // The next row.
+  void add(std::span<const double> key);
 
   // Keys lie in panels of as many rows: number d of all of a panel's keys, then number d + 1.
   static constexpr std::int64_t kPanel = 32;
   const double* panel(std::int64_t i) const { return keys_.data() + i * kPanel * deep_; }
+
+ private:
+  std::int64_t deep_, rows_ = 0;
+  std::vector<double> keys_;
+};
+
+// A head's values, bf16 numbers, a row each; and what of them is the same for all queries.
+class HeadValues {
+ public:
+  // Values of `width` numbers, and room for `rows` of them.
+  HeadValues(std::int64_t width, std::int64_t rows);
+
+  // The next row. `begins`: it is its request's first.
+  void add(std::span<const double> value, bool begins);
+
+  std::int64_t width() const { return width_; }
+
   const double* value(std::int64_t row) const { return values_.data() + row * width_; }
   // By column, over the values from their request's first to that of `row`: the sum of magnitudes, and the largest.
   const double* total(std::int64_t row) const { return totals_.data() + row * width_; }
   const double* most(std::int64_t row) const { return mosts_.data() + row * width_; }
 
  private:
-  std::int64_t deep_, width_, rows_ = 0;
-  std::vector<double> keys_, values_, totals_, mosts_;
+  std::int64_t width_;
+  std::vector<double> values_, totals_, mosts_;
 };
 
-// Attention over the rows of one head, a query at a time.
+// Attention over the rows of one head, a query at a time. Heads whose keys or values are the same numbers may share them.
 class HeadAttention {
  public:
-  HeadAttention(const HeadRows& rows, const Arithmetic& how) : rows_(rows), how_(how) {}
+  HeadAttention(const HeadKeys& keys, const HeadValues& values, const Arithmetic& how)
+      : keys_(keys), values_(values), how_(how) {}
 
   // softmax(q k_j / sqrt(width of q)) v over `count` rows from `first` on, which is its request's first; q are fp32
   // numbers. Puts the output into columns head * width … of `out`, width being that of a value, and the log-sum-exp of the
@@ -50,10 +66,11 @@ class HeadAttention {
   void weigh_values(std::int64_t first);
   void spread_values(std::int64_t first);
 
-  const HeadRows& rows_;
+  const HeadKeys& keys_;
+  const HeadValues& values_;
   Arithmetic how_;
   // By key of a panel.
-  double sums_[HeadRows::kPanel] = {}, magnitudes_[HeadRows::kPanel] = {};
+  double sums_[HeadKeys::kPanel] = {}, magnitudes_[HeadKeys::kPanel] = {};
   // By key. `spread` is the weight times its relative error.
   std::vector<double> scores_, errors_, weights_, spreads_;
   // By column of the value.

@@ -51,14 +51,16 @@ constexpr int kWays = 80;
 // The only head's attention, given as rows that lie one after the other.
 void attend(std::span<const double> q, std::span<const double> keys, std::span<const double> values, std::size_t width,
             const Arithmetic& how, Row& out, Row& lse) {
-  HeadRows rows(static_cast<std::int64_t>(q.size()), static_cast<std::int64_t>(width));
   const std::size_t count = keys.size() / q.size();
+  HeadKeys head_keys(static_cast<std::int64_t>(q.size()), static_cast<std::int64_t>(count));
+  HeadValues head_values(static_cast<std::int64_t>(width), static_cast<std::int64_t>(count));
   for (std::size_t j = 0; j < count; ++j) {
-    rows.add(keys.subspan(j * q.size(), q.size()), values.subspan(j * width, width), j == 0);
+    head_keys.add(keys.subspan(j * q.size(), q.size()));
+    head_values.add(values.subspan(j * width, width), j == 0);
   }
   out.reset(static_cast<std::int64_t>(width));
   lse.reset(1);
-  HeadAttention(rows, how).attend(q, 0, static_cast<std::int64_t>(count), 0, out, lse);
+  HeadAttention(head_keys, head_values, how).attend(q, 0, static_cast<std::int64_t>(count), 0, out, lse);
 }
 
 // With a known order: 32 running sums and a tree for each sum, under one maximum.
@@ -401,16 +403,21 @@ TEST(AttentionReference, RowsOfOtherRequestsDoNotMatter) {
   Row alone, alone_lse, out, lse;
   attend(q, keys, values, width, {}, alone, alone_lse);
   for (const std::int64_t before : {1, 37, 64}) {
-    HeadRows rows(deep, width);
+    HeadKeys head_keys(deep, before + 101);
+    HeadValues head_values(width, before + 101);
+    const auto add = [&](std::span<const double> key, std::span<const double> value, bool begins) {
+      head_keys.add(key);
+      head_values.add(value, begins);
+    };
     const std::vector<double> none(deep, nan);
-    for (std::int64_t j = 0; j < before; ++j) rows.add(none, std::span(none).first(width), j == 0);
+    for (std::int64_t j = 0; j < before; ++j) add(none, std::span(none).first(width), j == 0);
     for (std::size_t j = 0; j < 100; ++j) {
-      rows.add(std::span(keys).subspan(j * deep, deep), std::span(values).subspan(j * width, width), j == 0);
+      add(std::span(keys).subspan(j * deep, deep), std::span(values).subspan(j * width, width), j == 0);
     }
-    rows.add(none, std::span(none).first(width), false);
+    add(none, std::span(none).first(width), false);
     out.reset(width);
     lse.reset(1);
-    HeadAttention(rows, {}).attend(q, before, 100, 0, out, lse);
+    HeadAttention(head_keys, head_values, {}).attend(q, before, 100, 0, out, lse);
     EXPECT_EQ(out.value, alone.value);
     EXPECT_EQ(out.error, alone.error);
     EXPECT_EQ(lse.value, alone_lse.value);

@@ -56,13 +56,16 @@ class Records {
   void dequantise(std::int64_t slot, double* value, double* error) const {
     for (const FieldPlan& field : cache_.fields) {
       if (field.dtype == DType::fp32) continue;  // the scales of another field
+      const FieldPlan* const scales = scales_of(field);
       for (std::int64_t i = 0; i < field.count; ++i, ++value, ++error) {
         const std::byte* const from = at(slot, field) + i * size_of(field.dtype);
         if (field.dtype == DType::bf16) {
           *value = std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(from)} << 16);
           *error = 0;
         } else {
-          *value = decode_e4m3(load<std::uint8_t>(from)) * scale_of(slot, field, i);
+          const double scale =
+              scales == nullptr ? scale_ : load<float>(at(slot, *scales) + i / field.tile * size_of(scales->dtype));
+          *value = decode_e4m3(load<std::uint8_t>(from)) * scale;
           *error = std::isfinite(*value) ? slack * (u * std::abs(*value) + underflow) : 0;
         }
       }
@@ -72,11 +75,12 @@ class Records {
  private:
   const std::byte* at(std::int64_t slot, const FieldPlan& field) const { return data_ + cache_.address(slot, field); }
 
-  double scale_of(std::int64_t slot, const FieldPlan& codes, std::int64_t i) const {
+  // The field of the same record that `codes` has its scales in; none where it has the launch's one scale.
+  const FieldPlan* scales_of(const FieldPlan& codes) const {
     for (const FieldPlan& field : cache_.fields) {
-      if (field.name == codes.scaled_by) return load<float>(at(slot, field) + i / codes.tile * size_of(field.dtype));
+      if (field.name == codes.scaled_by) return &field;
     }
-    return scale_;
+    return nullptr;
   }
 
   const CachePlan& cache_;
@@ -126,19 +130,26 @@ Expected gather_cache(const Plan& plan, const Inputs& inputs, std::int64_t rank,
     rows.value.resize(static_cast<std::size_t>(elements));
     rows.error.resize(static_cast<std::size_t>(elements));
   }
-  parallel_parts(std::ssize(geometry.batch), options.threads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t request = begin; request < end; ++request) {
-      std::int64_t row = offsets.integer(request);
-      for (const std::int64_t slot : slots_of_chunk(plan, table, request, rank % ranks, ranks)) {
-        if (row >= offsets.integer(request + 1)) {
-          throw HarnessError("gather_cache: a rank has more rows of a request than its padded length");
-        }
-        const std::int64_t first = row++ * rows.columns;
-        if (rows.exact) {
-          records.copy(slot, rows.codes.data() + first * size_of(DType::bf16));
-        } else {
-          records.dequantise(slot, rows.value.data() + first, rows.error.data() + first);
-        }
+  struct Source {
+    std::int64_t row = 0, slot = 0;
+  };
+  std::vector<Source> sources;
+  for (std::int64_t request = 0; request < std::ssize(geometry.batch); ++request) {
+    std::int64_t row = offsets.integer(request);
+    for (const std::int64_t slot : slots_of_chunk(plan, table, request, rank % ranks, ranks)) {
+      if (row >= offsets.integer(request + 1))
+        throw HarnessError("gather_cache: a rank has more rows of a request than its padded length");
+      sources.push_back({row++, slot});
+    }
+  }
+  parallel_parts(std::ssize(sources), options.threads, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto [row, slot] = sources[static_cast<std::size_t>(i)];
+      const std::int64_t first = row * rows.columns;
+      if (rows.exact) {
+        records.copy(slot, rows.codes.data() + first * size_of(DType::bf16));
+      } else {
+        records.dequantise(slot, rows.value.data() + first, rows.error.data() + first);
       }
     }
   });

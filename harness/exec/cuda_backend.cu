@@ -1,11 +1,13 @@
-// The CUDA backend: one stream, the arena moved through pinned memory, one launch per op and rank.
+// The CUDA backend: a stream a placement, the arena moved through pinned memory, one launch per op and rank.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "harness/core/error.hpp"
 #include "harness/exec/backend.hpp"
@@ -118,28 +120,65 @@ class FlushMemory {
   bool is_mapped_ = false;
 };
 
-// What every placement of a backend shares.
-struct Device {
-  int index = 0;
-  cudaStream_t stream = nullptr;
-  Driver driver;
-  std::multimap<std::size_t, std::unique_ptr<FlushMemory>> spare;  // by mapped size; making one takes long
+// What every placement of a backend shares: several threads may have one each.
+class Device {
+ public:
+  Device() { DCPCHECK_CUDA_CALL(cudaGetDevice(&index_)); }
+  ~Device() {
+    for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+  }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int index() const { return index_; }
+  // To be held while a kernel is launched: how much shared memory it may have is set for the whole process just before.
+  std::mutex& launching() { return launching_; }
 
   std::unique_ptr<FlushMemory> take(std::int64_t bytes) {
-    auto found = spare.lower_bound(static_cast<std::size_t>(bytes));
-    if (found == spare.end() || found->first > 2 * static_cast<std::size_t>(bytes) + (std::size_t{4} << 20)) {
-      return std::make_unique<FlushMemory>(driver, index, std::max<std::int64_t>(bytes, 1));
+    const std::scoped_lock lock(guard_);
+    auto found = spare_.lower_bound(static_cast<std::size_t>(bytes));
+    if (found == spare_.end() || found->first > 2 * static_cast<std::size_t>(bytes) + (std::size_t{4} << 20)) {
+      return std::make_unique<FlushMemory>(driver_, index_, std::max<std::int64_t>(bytes, 1));
     }
     auto memory = std::move(found->second);
-    spare.erase(found);
+    spare_.erase(found);
     return memory;
   }
+  void give(std::unique_ptr<FlushMemory> memory) {
+    const std::scoped_lock lock(guard_);
+    const std::size_t mapped = memory->mapped();
+    spare_.emplace(mapped, std::move(memory));
+  }
+
+  cudaStream_t take_stream() {
+    const std::scoped_lock lock(guard_);
+    cudaStream_t stream = nullptr;
+    if (streams_.empty()) {
+      DCPCHECK_CUDA_CALL(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    } else {
+      stream = streams_.back();
+      streams_.pop_back();
+    }
+    return stream;
+  }
+  void give_stream(cudaStream_t stream) {
+    const std::scoped_lock lock(guard_);
+    streams_.push_back(stream);
+  }
+
+ private:
+  int index_ = 0;
+  Driver driver_;
+  std::mutex guard_, launching_;
+  // Of placements that are gone; making either takes long.
+  std::multimap<std::size_t, std::unique_ptr<FlushMemory>> spare_;  // by mapped size
+  std::vector<cudaStream_t> streams_;
 };
 
 class CudaPlacement : public Placement {
  public:
   CudaPlacement(Device& device, const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
-      : device_(device), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
+      : device_(device), stream_(device.take_stream()), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
     try {
       arena_base_ = allocate(arena.bytes);
       for (const TensorPlan& tensor : plan.tensors) {
@@ -154,7 +193,7 @@ class CudaPlacement : public Placement {
           address = allocate(bytes);
         }
         if (bytes > 0) {
-          DCPCHECK_CUDA_CALL(cudaMemcpyAsync(address, storage.data(), storage.size(), cudaMemcpyHostToDevice, device.stream));
+          DCPCHECK_CUDA_CALL(cudaMemcpyAsync(address, storage.data(), storage.size(), cudaMemcpyHostToDevice, stream_));
         }
         addresses_[tensor.name] = address;
       }
@@ -166,11 +205,11 @@ class CudaPlacement : public Placement {
   ~CudaPlacement() override { release(); }
 
   LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
-    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(arena_base_, image.data(), image.size(), cudaMemcpyHostToDevice, device_.stream));
-    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses_), threads, device_.stream};
-    const LaunchError refused = plan_.value.graph ? run_graph(kernel, launch) : kernel.cuda(launch);
-    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(image.data(), arena_base_, image.size(), cudaMemcpyDeviceToHost, device_.stream));
-    DCPCHECK_CUDA_CALL(cudaStreamSynchronize(device_.stream));
+    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(arena_base_, image.data(), image.size(), cudaMemcpyHostToDevice, stream_));
+    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses_), threads, stream_};
+    const LaunchError refused = plan_.value.graph ? run_graph(kernel, launch) : queue(kernel, launch);
+    DCPCHECK_CUDA_CALL(cudaMemcpyAsync(image.data(), arena_base_, image.size(), cudaMemcpyDeviceToHost, stream_));
+    DCPCHECK_CUDA_CALL(cudaStreamSynchronize(stream_));
     return refused;
   }
 
@@ -180,20 +219,25 @@ class CudaPlacement : public Placement {
       const Bytes& storage = inputs_.get(name, rank_);
       if (storage.empty()) continue;
       Bytes now(storage.size());
-      DCPCHECK_CUDA_CALL(cudaMemcpyAsync(now.data(), address, now.size(), cudaMemcpyDeviceToHost, device_.stream));
-      DCPCHECK_CUDA_CALL(cudaStreamSynchronize(device_.stream));
+      DCPCHECK_CUDA_CALL(cudaMemcpyAsync(now.data(), address, now.size(), cudaMemcpyDeviceToHost, stream_));
+      DCPCHECK_CUDA_CALL(cudaStreamSynchronize(stream_));
       compare_input(name, storage, now.data(), changed);
     }
     return changed;
   }
 
  private:
+  LaunchError queue(const Kernel& kernel, const Launch& launch) {
+    const std::scoped_lock lock(device_.launching());
+    return kernel.cuda(launch);
+  }
+
   // The launch captured once and replayed, as an engine's CUDA graph does.
   LaunchError run_graph(const Kernel& kernel, const Launch& launch) {
     cudaGraph_t graph = nullptr;
-    DCPCHECK_CUDA_CALL(cudaStreamBeginCapture(device_.stream, cudaStreamCaptureModeThreadLocal));
-    LaunchError refused = kernel.cuda(launch);
-    const cudaError_t ended = cudaStreamEndCapture(device_.stream, &graph);
+    DCPCHECK_CUDA_CALL(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    LaunchError refused = queue(kernel, launch);
+    const cudaError_t ended = cudaStreamEndCapture(stream_, &graph);
     if (!refused.empty()) {
       if (graph) DCPCHECK_CUDA_CALL(cudaGraphDestroy(graph));
       return refused;
@@ -203,8 +247,8 @@ class CudaPlacement : public Placement {
     const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
     DCPCHECK_CUDA_CALL(cudaGraphDestroy(graph));
     check_cuda(made, "cudaGraphInstantiate");
-    const cudaError_t launched = cudaGraphLaunch(executable, device_.stream);
-    const cudaError_t finished = cudaStreamSynchronize(device_.stream);
+    const cudaError_t launched = cudaGraphLaunch(executable, stream_);
+    const cudaError_t finished = cudaStreamSynchronize(stream_);
     DCPCHECK_CUDA_CALL(cudaGraphExecDestroy(executable));
     check_cuda(launched, "cudaGraphLaunch");
     check_cuda(finished, "cudaStreamSynchronize");
@@ -213,24 +257,23 @@ class CudaPlacement : public Placement {
 
   std::byte* allocate(std::int64_t bytes) {
     void* memory = nullptr;
-    DCPCHECK_CUDA_CALL(cudaMallocAsync(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), device_.stream));
+    DCPCHECK_CUDA_CALL(cudaMallocAsync(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), stream_));
     pooled_.push_back(memory);
     return static_cast<std::byte*>(memory);
   }
 
   void release() {
     // Not checked: where these fail the device is lost, and the next checked call says so.
-    for (void* memory : pooled_) static_cast<void>(cudaFreeAsync(memory, device_.stream));
-    static_cast<void>(cudaStreamSynchronize(device_.stream));
-    for (auto& memory : flush_) {
-      const std::size_t mapped = memory->mapped();
-      device_.spare.emplace(mapped, std::move(memory));
-    }
+    for (void* memory : pooled_) static_cast<void>(cudaFreeAsync(memory, stream_));
+    static_cast<void>(cudaStreamSynchronize(stream_));
+    for (auto& memory : flush_) device_.give(std::move(memory));
+    device_.give_stream(stream_);
     pooled_.clear();
     flush_.clear();
   }
 
   Device& device_;
+  cudaStream_t stream_;
   const Plan& plan_;
   const Inputs& inputs_;
   std::int64_t rank_;
@@ -244,20 +287,14 @@ class CudaPlacement : public Placement {
 class CudaBackend : public Backend {
  public:
   CudaBackend() {
-    DCPCHECK_CUDA_CALL(cudaGetDevice(&device_.index));
     cudaDeviceProp properties{};
-    DCPCHECK_CUDA_CALL(cudaGetDeviceProperties(&properties, device_.index));
+    DCPCHECK_CUDA_CALL(cudaGetDeviceProperties(&properties, device_.index()));
     description_ = properties.name;
-    DCPCHECK_CUDA_CALL(cudaStreamCreateWithFlags(&device_.stream, cudaStreamNonBlocking));
     // Freed memory stays in the pool: cases follow one another, and each asks for much the same.
     cudaMemPool_t pool = nullptr;
-    DCPCHECK_CUDA_CALL(cudaDeviceGetDefaultMemPool(&pool, device_.index));
+    DCPCHECK_CUDA_CALL(cudaDeviceGetDefaultMemPool(&pool, device_.index()));
     std::uint64_t keep = UINT64_MAX;
     DCPCHECK_CUDA_CALL(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
-  }
-  ~CudaBackend() override {
-    device_.spare.clear();
-    static_cast<void>(cudaStreamDestroy(device_.stream));
   }
 
   std::string name() const override { return "cuda"; }

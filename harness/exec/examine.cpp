@@ -212,6 +212,11 @@ class Examiner {
       if (row.column >= 0 && row.worst > found.worst.fraction) worst(found, span, row.column, row.worst);
       return;
     }
+    if (steady && !some_tainted && !known) {
+      found.written += bytes;
+      found.left_out += columns;
+      return;
+    }
     bool nothing_written = some_tainted;
     for (std::int64_t byte = span.begin; nothing_written && byte < span.end; ++byte) nothing_written = unwritten(byte);
     for (std::int64_t column = span.column; column < span.column + columns; ++column) {

@@ -120,7 +120,7 @@ class Generation {
         blocks_(blocks_of(*parts.at("compute_slot_mapping").op, value_)),
         caches_(static_cast<std::size_t>(tp_)),
         pending_(static_cast<std::size_t>(tp_)),
-        workers_(backend.name() == "host" ? static_cast<int>(std::min<std::int64_t>(options.threads, tp_)) : 1),
+        workers_(static_cast<int>(std::min<std::int64_t>(options.threads, tp_))),
         threads_(std::max(options.threads / workers_, 1)) {
     for (std::int64_t rank = 0; rank < tp_; ++rank) images_.emplace_back(backend);
     const auto prompt = numbers_in<std::int32_t>(inputs_.get("prompt", 0));
