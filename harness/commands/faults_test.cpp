@@ -65,6 +65,7 @@ TEST_F(Faults, EachIsCaughtForItsReason) {
     }
     ++faults;
     const std::string name = text_at(kernel, "name"), reason = text_at(kernel, "reason");
+    if (reason == "law") continue;  // LawFaults
     const bool by_value = reason == "inadmissible" || reason == "uninitialised-read" || reason == "race";
     EXPECT_EQ(text_at(kernel, "caught_by"), by_value ? "admissible_values" : "write_set") << name;
     // The shortest case that expects it to be caught so.
@@ -94,6 +95,29 @@ TEST_F(Faults, EachIsCaughtForItsReason) {
     EXPECT_EQ(buffers, names_at(expected, "buffers")) << name << " " << chosen->path;
   }
   EXPECT_GE(faults, 90U);
+}
+
+// What lies within the bounds of every element, only a law can tell.
+TEST_F(Faults, OfALawAreReportedByItAlone) {
+  const std::string folder = std::string(DCPCHECK_SOURCE_DIR) + "/corpora/laws/";
+  const json::Value kernels = parsed(run({"kernels", "--json", "-"}).out);
+  std::size_t faults = 0;
+  for (const json::Value& kernel : *kernels.get<json::Array>()) {
+    if (text_at(kernel, "reason") != "law") continue;
+    ++faults;
+    const std::string name = text_at(kernel, "name"), law = text_at(kernel, "caught_by");
+    const std::string path = folder + text_at(kernel, "fault") + ".json";
+    EXPECT_EQ(run({"run", path, "--kernel", name, "--backend", "host", "--law", law}).code, 1) << name;
+    EXPECT_EQ(run({"run", path, "--backend", "host", "--law", law}).code, 0) << name;
+    std::vector<std::string> others = {"run", path, "--kernel", name, "--backend", "host"};
+    for (const json::Value& one : *parsed(run({"laws", "--json", "-"}).out).get<json::Array>()) {
+      if (text_at(one, "name") == law) continue;
+      others.emplace_back("--law");
+      others.push_back(text_at(one, "name"));
+    }
+    EXPECT_EQ(run(others).code, 0) << name << ": " << run(others).out;
+  }
+  EXPECT_GE(faults, 16U);
 }
 
 }  // namespace
