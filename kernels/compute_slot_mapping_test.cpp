@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/compute_slot_mapping/faults/block_0_not_resident.hpp"
 #include "kernels/compute_slot_mapping/faults/block_0_past_the_table.hpp"
 #include "kernels/compute_slot_mapping/faults/localise_replicated.hpp"
 #include "kernels/compute_slot_mapping/faults/localised_before_the_offset.hpp"
@@ -264,9 +263,6 @@ TEST(ComputeSlotMapping, FaultsOfTheBlockTable) {
             (std::vector<Slots>{{404, 405, 406, 407, -1, 400, 401, 402, 403, -1}}));
   EXPECT_EQ(batch.run<faults::block_0_past_the_table>(0, 10),
             (std::vector<Slots>{{400, 401, 402, 403, 0, 404, 405, 406, 407, 0}}));
-  EXPECT_EQ(batch.run<faults::block_0_not_resident>(0, 10), batch.run(0, 10));
-  batch.first_id = 0;
-  EXPECT_EQ(batch.run<faults::block_0_not_resident>(0, 10), (std::vector<Slots>{{-1, -1, -1, -1, -1, 4, 5, 6, 7, -1}}));
   batch.first_id = 1 << 30;
   EXPECT_EQ(batch.run<faults::slots_in_32_bits>(0, 10), (std::vector<Slots>{{0, 1, 2, 3, -1, 4, 5, 6, 7, -1}}));
 }

@@ -89,11 +89,6 @@ struct Fixed {
     (void)row;
     return -1;
   }
-  // Whether a kernel block holds rows at all.
-  static DCPCHECK_HD bool is_resident(std::int64_t id) {
-    (void)id;
-    return true;
-  }
   // Whether slots are formed in 32 bits.
   static DCPCHECK_HD bool in_32_bits(bool contract) { return contract; }
   // What the tail holds, and where it ends.
@@ -111,7 +106,6 @@ constexpr bool overrides_a_decision() {
          !same_function<&Decisions::localised, &Fixed::localised> || !same_function<&Decisions::local, &Fixed::local> ||
          !same_function<&Decisions::table_row, &Fixed::table_row> ||
          !same_function<&Decisions::past_the_table, &Fixed::past_the_table> ||
-         !same_function<&Decisions::is_resident, &Fixed::is_resident> ||
          !same_function<&Decisions::in_32_bits, &Fixed::in_32_bits> || !same_function<&Decisions::tail_end, &Fixed::tail_end> ||
          Decisions::padding != Fixed::padding;
 }
@@ -152,7 +146,8 @@ struct Body {
         const std::int64_t row = local % kernel_block;
         if (column >= columns) {
           slot = Decisions::past_the_table(row);
-        } else if (const std::int64_t id = table[column]; Decisions::is_resident(id)) {
+        } else {
+          const std::int64_t id = table[column];
           // 32-bit arithmetic wraps; in unsigned, so that it does so by the language's rules.
           slot = slots_i32 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(id * kernel_block + row))
                            : id * kernel_block + row;
