@@ -217,7 +217,7 @@ const Ranges& padding_counts() {
 
 const Ranges& spare_counts(const Op& op, std::string_view group) {
   static const Ranges few = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kMany}};
-  static const Ranges any = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kManyBlocks - 1}, {"2^20", kManyBlocks, kMany}};
+  static const Ranges any = {{"1", 1, 1}, {"2", 2, 2}, {"3 or more", 3, kManyBlocks - 1}, {"4096 or more", kManyBlocks, kMany}};
   return has_records(op, group) ? few : any;
 }
 

@@ -192,7 +192,7 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
         group.spare_blocks = draw_in(spare_ranges, pick(spare, likely), 5, dice);
         if (group.spare_blocks >= kManyBlocks) {
           group.spare_blocks = kManyBlocks;
-          if (!pick.asked(block) && !pick.asked(kernel_blocks)) group.block_size = group.kernel_block_size = 4096;
+          if (!pick.asked(block) && !pick.asked(kernel_blocks)) group.block_size = group.kernel_block_size = kLargeBlock;
         }
         if (stride >= 0) {
           static const std::array<std::vector<std::int64_t>, 4> bytes = {{{0}, {16, 64, 512}, {4, 12, 132}, {1, 2, 6}}};

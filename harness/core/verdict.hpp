@@ -39,7 +39,6 @@ struct Element {
 // One kind of wrong in one buffer of one rank.
 struct Violation {
   Reason reason = Reason::none;
-  std::string law;        // Reason::law: which one
   std::string stage, op;  // of a pipeline: where it broke ("prefill.0", "decode.3"), and whose launch; else empty
   std::string buffer;
   std::int64_t rank = 0;
@@ -48,6 +47,7 @@ struct Violation {
   std::int64_t count = 0;                                     // elements (guards and stray writes: bytes)
   std::vector<Element> first;                                 // at most 5
   std::int64_t rows = 0;                                      // the buffer's, where its rows are no tokens'; else 0
+  std::string law{};                                          // Reason::law: which one
 };
 
 // Sorted numbers as [first, last] ranges.

@@ -322,6 +322,7 @@ TEST_F(GenerateTest, EveryFaultIsFoundInItsOwnOp) {
   std::set<std::string> caught;
   for (const Kernel& kernel : kernels_) {
     if (kernel.fault.empty() || std::find(pipeline.begin(), pipeline.end(), kernel.op) == pipeline.end()) continue;
+    if (kernel.reason == "law") continue;  // within every element's bounds
     const CaseResult result = run(value, &kernel);
     if (result.verdict.status == Status::pass) continue;  // an edge case's to find
     EXPECT_THAT(ops_at_fault(result), testing::ElementsAre(kernel.op)) << kernel.name << told(result);

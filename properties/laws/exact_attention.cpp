@@ -49,6 +49,13 @@ LawFindings check(Trial& trial) {
       put(kv, *keys, row, i, code);
     }
   }
+  // A NaN or an infinity of the case's own would be one in the scores, too.
+  if (const TensorPlan* const rope = plan.find(causal ? "k_pe" : "context_k_pe")) {
+    Bytes& storage = setting.inputs.shared.at(rope->name);
+    for (std::int64_t row = 0; row < rope->rows(); ++row) {
+      for (std::int64_t i = 0; i < rope->columns(); ++i) put(storage, *rope, row, i, encode_bf16(1.0F));
+    }
+  }
   const Observation seen = trial.observe(setting);
   if (!seen.refused.empty()) return silent("the launch was refused: " + seen.refused);
 
