@@ -27,10 +27,9 @@ std::uint64_t cases_of(const Op& op, std::uint64_t unless_said) {
 TEST_P(GeneratedCases, PassOnTheFixedKernel) {
   const Op& op = bench_.ops.at(GetParam());
   const Kernel& kernel = bench_.kernel(op.name);
-  GenerateOptions options = bench_.generate_options(op);
-  const Generator generator(op, options);
+  const Generator generator(op, bench_.generate_options(op));
   std::atomic<std::int64_t> compared{0};
-  const std::uint64_t cases = cases_of(op, 100);
+  const std::uint64_t cases = cases_of(op, kSanitized ? 10 : 100);
   parallel_parts(static_cast<std::int64_t>(cases), static_cast<int>(std::thread::hardware_concurrency()), 50,
                  [&](std::int64_t begin, std::int64_t end) {
                    ReferenceMemory memory;

@@ -178,7 +178,7 @@ TEST_P(Generators, CasesAreSmallAndDiffer) {
   EXPECT_LE(special, count / 3) << "NaNs hide what else is wrong";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Generators, testing::ValuesIn(builtin_op_names()),
+INSTANTIATE_TEST_SUITE_P(Ops, Generators, testing::ValuesIn(generated_op_names()),
                          [](const testing::TestParamInfo<std::string>& one) { return one.param; });
 
 class GeneratorOptions : public testing::Test {

@@ -38,9 +38,9 @@ struct TestBench {
     return *found;
   }
 
-  // In a hurry; of a pipeline, only cases that its parts can be launched with.
+  // Free cases; of a pipeline, only cases that its parts can be launched with.
   GenerateOptions generate_options(const Op& op) const {
-    GenerateOptions options = in_a_hurry();
+    GenerateOptions options = without_rows();
     if (!op.pipeline.empty()) {
       options.check = [this, &op](const Case& value) { check_generate(ops, op, value, kMemory, "case"); };
     }
