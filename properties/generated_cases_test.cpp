@@ -58,16 +58,22 @@ TEST_P(GeneratedCases, HaveTheSameDigestsOnCuda) {
   on_cuda.backend = cuda.get();
   if (!can_run(on_cuda, op, kernel)) GTEST_SKIP() << "this build has no CUDA kernel of " << op.name;
   const Generator generator(op, bench_.generate_options(op));
-  ReferenceMemory memory;
-  const std::uint64_t cases = cases_of(op, 100);
-  for (std::uint64_t index = 0; index < cases; ++index) {
-    const Case value = generator(54908, index);
-    Prepared prepared = prepare(op, bench_.references.at(op.name), value, TestBench::kMemory, 1);
-    const CaseResult host = judge(bench_.bench, prepared, kernel, {}, memory);
-    const CaseResult device = judge(on_cuda, prepared, kernel, {}, memory);
-    ASSERT_EQ(device.verdict.status, Status::pass) << device.verdict.detail << "\n" << json::dump(case_to_json(op, value));
-    ASSERT_EQ(host.outputs, device.outputs) << json::dump(case_to_json(op, value));
-  }
+  const auto cases = static_cast<std::int64_t>(cases_of(op, 100));
+  std::atomic<std::int64_t> same{0};
+  parallel_parts(cases, static_cast<int>(std::thread::hardware_concurrency()), 50, [&](std::int64_t begin, std::int64_t end) {
+    ReferenceMemory memory;
+    for (std::int64_t index = begin; index < end && !HasFailure(); ++index) {
+      const Case value = generator(54908, static_cast<std::uint64_t>(index));
+      Prepared prepared = prepare(op, bench_.references.at(op.name), value, TestBench::kMemory, 1);
+      const CaseResult host = judge(bench_.bench, prepared, kernel, {}, memory);
+      const CaseResult device = judge(on_cuda, prepared, kernel, {}, memory);
+      const std::string text = json::dump(case_to_json(op, value));
+      EXPECT_EQ(device.verdict.status, Status::pass) << device.verdict.detail << "\n" << text;
+      EXPECT_EQ(host.outputs, device.outputs) << text;
+      ++same;
+    }
+  });
+  EXPECT_EQ(same.load(), cases);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, GeneratedCases, testing::ValuesIn(builtin_op_names()),
