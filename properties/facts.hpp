@@ -61,7 +61,8 @@ const Ranges& rank_groups();     // tp / W
 const Ranges& request_counts();  // R
 const Ranges& token_counts();    // live tokens of a launch
 const Ranges& padding_counts();
-// Spare blocks of a group. Where no tensor keeps its records they take no memory, and may be so many, of large blocks, that slots pass 2^31.
+// Spare blocks of a group. Where no tensor keeps its records they take no memory, and may be so many, of large blocks, that
+// slots pass 2^31.
 constexpr std::int64_t kManyBlocks = 4096, kLargeBlock = std::int64_t{1} << 20;
 const Ranges& spare_counts(const Op& op, std::string_view group);
 

@@ -18,7 +18,8 @@ struct Catch {
   Verdict verdict;              // by the first of them
 };
 
-// Draws the cases of `seed` in their order and stops at the first on which a law reports; absent where none of `budget` did.
+// Draws the cases of `seed` in their order and stops at the first on which a law reports; absent where none of `budget` did. Of
+// a fault that says what it is caught by (Kernel::caught_by), that law and those of every op are asked, until one reports.
 // Throws HarnessError where the backend fails, Interrupted once a signal came.
 std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Generator& generator, std::uint64_t seed,
                           std::uint64_t budget);

@@ -136,7 +136,12 @@ Case part_case(const Op& op, const Case& value, const std::vector<Slice>& slices
     group.spare_blocks = whole->second.blocks - 1 - kernel_blocks(part.geometry, group);
     group.table_columns = whole->second.columns;
   }
+  Geometry whole = value.geometry;
+  whole.batch.clear();
+  for (const std::int64_t length : final_lengths(value)) whole.batch.push_back({0, length});
   for (auto& [name, group] : part.geometry.caches) {
+    // Nothing is written to it, and yet it goes from launch to launch, as large as ever.
+    if (group.slot_mapping == "none") group.spare_blocks += kernel_blocks(whole, group) - kernel_blocks(part.geometry, group);
     if (group.slot_mapping == "same") group.spare_blocks = part.geometry.caches.at("mla").spare_blocks;
   }
   return part;

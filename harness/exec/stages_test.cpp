@@ -95,6 +95,12 @@ TEST(Stages, LaunchesShareBlocksAndTables) {
     EXPECT_EQ(slots.tensor("block_table.mla").shape[1], mla.columns) << stage.name;
     EXPECT_EQ(slots.value.geometry.caches.size(), 1U);
   }
+  // A cache without a map of its own is as large in every launch, too.
+  value.geometry.caches["indexer"].slot_mapping = "none";
+  for (const Stage& stage : stages_of(value)) {
+    const Plan plan = make_plan(norm, part_case(norm, value, stage.slices, blocks_of(mapping, value)), std::int64_t{1} << 30);
+    EXPECT_EQ(plan.tensor("indexer_cache").cache.blocks, 1 + (4 + 2 + 4) * 2 + 2) << stage.name;
+  }
 }
 
 TEST(Stages, WhatOpsHaveInCommonIsTakenOver) {
