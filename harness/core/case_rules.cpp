@@ -1,4 +1,6 @@
 // The rules that join several fields of a case, and what expressions see of it.
+#include "harness/core/case_rules.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -52,15 +54,6 @@ std::string filled_in(const std::string& sentence, const Environment& environmen
   return out + sentence.substr(at);
 }
 
-// Whether a launch of the op writes records of the group, and no input is its cache.
-bool only_writes(const Op& op, const std::string& group) {
-  const auto has = [&](Role role) {
-    return std::any_of(op.tensors.begin(), op.tensors.end(),
-                       [&](const TensorSpec& tensor) { return tensor.cache == group && tensor.role == role; });
-  };
-  return op.pipeline.empty() && has(Role::cache) && !has(Role::in);
-}
-
 void validate_group(const Op& op, const Case& value, const std::string& name, const std::string& source) {
   const Geometry& geometry = value.geometry;
   const CacheGroup& group = geometry.caches.at(name);
@@ -83,7 +76,7 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
           at + "/slot_mapping is \"same\", so block_size, kernel_block_size, spare_blocks and sparse must be those of the mla "
                "cache");
   }
-  check(!group.sparse || only_writes(op, name), source,
+  check(!group.sparse || may_be_sparse(op, name), source,
         at + "/sparse is true, but " + op.name + " is no single launch that writes records of the group and reads none");
   if (group.slot_mapping == "explicit") {
     check(static_cast<std::int64_t>(group.slots.size()) == geometry.tp, source,
@@ -125,6 +118,14 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
 }
 
 }  // namespace
+
+bool may_be_sparse(const Op& op, std::string_view group) {
+  const auto has = [&](Role role) {
+    return std::any_of(op.tensors.begin(), op.tensors.end(),
+                       [&](const TensorSpec& tensor) { return tensor.cache == group && tensor.role == role; });
+  };
+  return op.pipeline.empty() && has(Role::cache) && !has(Role::in);
+}
 
 std::int64_t Geometry::live_tokens() const {
   std::int64_t tokens = 0;
