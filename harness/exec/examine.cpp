@@ -83,6 +83,7 @@ class Examiner {
       element.index = {touched.byte};
       element.got = touched.bytes > 0 ? hex_byte(touched.value) : "touched";
       element.admissible = "untouched, as is its page";
+      if (touched.again > 0) element.got += ", or a multiple of " + std::to_string(touched.again) + " bytes further on";
       tally.first.push_back(std::move(element));
     }
   }

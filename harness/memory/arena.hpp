@@ -49,6 +49,7 @@ struct Touched {
   std::int64_t byte = 0;   // the first that is no longer as it was, or the page's first
   std::int64_t bytes = 0;  // how many are not; 0: the page was read, or what was written is what it held
   std::byte value{};       // the first one's
+  std::int64_t again = 0;  // over 0: it may as well lie a multiple of so many bytes further on
 };
 
 struct ArenaLayout {

@@ -18,7 +18,7 @@ void add_pages(const SparseMemory& memory, const std::string& buffer, std::int64
                std::vector<Touched>& found) {
   const bool fine = ::sysconf(_SC_PAGESIZE) <= kWindowPage;
   for (std::int64_t page = begin; page < end; page += kWindowPage) {
-    Touched touched{buffer, page, 0, {}};
+    Touched touched{buffer, page, 0, {}, 0};
     for (std::int64_t byte = page; byte < std::min(page + kWindowPage, end); ++byte) {
       const std::byte value = memory.data()[byte];
       if (value != std::byte{} && touched.bytes++ == 0) {
