@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "harness/core/case_rules.hpp"
 #include "harness/core/chunk.hpp"
 #include "harness/core/dcp.hpp"
 
@@ -256,6 +257,10 @@ GeometryDimensions group_dimensions(const Op& op, const std::string& name) {
           const std::int64_t bytes = group.block_stride_padding;
           return bytes == 0 ? 0 : bytes % 16 == 0 ? 1 : bytes % 4 == 0 ? 2 : 3;
         }));
+  }
+  if (may_be_sparse(op, name)) {
+    out.push_back(of_group(name, "sparse", {"false", "true"},
+                           [](const Geometry&, const CacheGroup& group) { return group.sparse ? 1 : 0; }));
   }
   if (has_input(op, "group:enabled")) {
     out.push_back(of_group(name, "enabled", {"true", "false"},

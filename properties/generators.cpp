@@ -40,6 +40,11 @@ std::vector<std::int64_t> literals_in(const Expression& expression) {
 // What a token costs in an op that is made of launches of others: its own tensors do not tell.
 constexpr std::int64_t kPipelineToken = 16000;
 
+// What of a tensor there is; of a sparse cache its windows, which overlap.
+std::int64_t held_elements(const TensorPlan& tensor) {
+  return tensor.cache.sparse ? tensor.cache.resident / 8 : tensor.storage_elements;
+}
+
 }  // namespace
 
 std::int64_t cost_of(const Plan& plan) {
@@ -47,7 +52,7 @@ std::int64_t cost_of(const Plan& plan) {
   std::int64_t elements = 0, query = 1, output = 0;
   for (const TensorPlan& tensor : plan.tensors) {
     // Storage of caches is counted in bytes: as bf16.
-    elements += tensor.spec->cache.empty() ? tensor.storage_elements : tensor.storage_elements / 2;
+    elements += tensor.spec->cache.empty() ? held_elements(tensor) : held_elements(tensor) / 2;
     if (tensor.spec->shape.empty() || tensor.spec->shape.front().text() != "T") continue;
     std::int64_t& widest = tensor.role == Role::in ? query : output;
     widest = std::max(widest, tensor.columns());
@@ -112,6 +117,9 @@ class Generator::Implementation {
       if (numbers(dimension.name) >= 0) geometry_.emplace_back(numbers(dimension.name), dimension);
     }
     add_rules(numbers);
+    for (const std::string& group : groups_of(op_)) {
+      if (const int sparse = numbers(group + ".sparse"); sparse >= 0 && large_every_ > 2) sparse_.push_back(sparse);
+    }
     find_fallback();
     if (options_.trials <= 0) return;
     // Its own stream: the array is the same for every seed.
@@ -140,22 +148,33 @@ class Generator::Implementation {
   std::uint64_t covering_cases() const {
     const std::uint64_t rows = covering_.rows.size();
     const std::uint64_t every = large_every_;
-    return every > 1 ? rows + (rows - std::min<std::uint64_t>(rows, 1)) / (every - 1) : rows;
+    return every > 1 ? rows + quotas() * ((rows - std::min<std::uint64_t>(rows, 1)) / (every - quotas())) : rows;
   }
 
  private:
+  // Of each large_every_ indices the last is a large launch's, and the one before it a sparse cache's, where the op has any.
+  std::uint64_t quotas() const { return sparse_.empty() ? 1 : 2; }
+
   Case draw_at(std::uint64_t index, Dice& dice) const {
     const Buckets none(dimensions_.size(), -1);
     std::uint64_t row = index;
-    // A place for sparse caches: a share of the indices of their own, as that of the large launches.
     if (const std::uint64_t every = large_every_; every > 1) {
+      if (!sparse_.empty() && index % every == every - 2) {
+        Buckets sparse = none;
+        const int dimension = sparse_[index / every % sparse_.size()];
+        if (allowed_[static_cast<std::size_t>(dimension)][1]) sparse[static_cast<std::size_t>(dimension)] = 1;
+        for (int trial = 0; trial < kFreeTrials; ++trial) {
+          if (auto drawn = draw({sparse, none}, 0, dice)) return std::move(drawn->witness);
+        }
+      }
       if (index % every == every - 1) {
         for (int trial = 0; trial < kFreeTrials; ++trial) {
           const std::int64_t rows = 65535 + static_cast<std::int64_t>(index / every % 3);
           if (auto drawn = draw({none, none}, rows, dice)) return std::move(drawn->witness);
         }
       }
-      row = index - index / every;
+      row = index - index / every * quotas();
+      if (index % every >= every - quotas()) row -= index % every - (every - quotas());
     }
     if (row < covering_.rows.size()) {
       const CoveringRow& wanted = covering_.rows[row];
@@ -285,7 +304,7 @@ class Generator::Implementation {
   static std::vector<std::string> costly_names(const Plan& plan) {
     const TensorPlan* largest = nullptr;
     for (const TensorPlan& tensor : plan.tensors) {
-      if (largest == nullptr || tensor.storage_elements > largest->storage_elements) largest = &tensor;
+      if (largest == nullptr || held_elements(tensor) > held_elements(*largest)) largest = &tensor;
     }
     std::vector<std::string> names = {"T", "tp"};
     if (largest == nullptr) return names;
@@ -411,6 +430,7 @@ class Generator::Implementation {
   const Op& op_;
   GenerateOptions options_;
   std::uint64_t large_every_;  // 0: no launch is large
+  std::vector<int> sparse_;    // the dimensions that say of a group whether it is sparse
   std::vector<Dimension> dimensions_;
   Allowed allowed_;
   std::vector<Step> steps_;

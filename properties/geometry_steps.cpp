@@ -15,8 +15,9 @@
 namespace dcpcheck {
 namespace {
 
-constexpr int kLong = 3;                   // the bucket of lengths past a block
-constexpr std::int64_t kMostListed = 512;  // explicit slots in a case, over all ranks
+constexpr int kLong = 3;                                     // the bucket of lengths past a block
+constexpr std::int64_t kMostSparse = std::int64_t{1} << 26;  // blocks of a sparse cache
+constexpr std::int64_t kMostListed = 512;                    // explicit slots in a case, over all ranks
 
 // Draws a field again and again, and keeps what meets the most wishes, above all those that must be met.
 template <class Value>
@@ -134,8 +135,8 @@ class MappingDraw {
     static const std::map<std::string, int> likely = {{"absent", 1},   {"dcp", 6},  {"replicated", 2}, {"random", 1},
                                                       {"explicit", 2}, {"none", 1}, {"same", 3}};
     for (const std::string& mapping : mappings_) weights_.push_back(likely.at(mapping));
-    for (const std::string& field :
-         of_group(group, {"block_size", "kernel_blocks", "spare_blocks", "block_stride_padding", "enabled", "table_columns"})) {
+    for (const std::string& field : of_group(group, {"block_size", "kernel_blocks", "spare_blocks", "block_stride_padding",
+                                                     "sparse", "enabled", "table_columns"})) {
       present_.push_back(numbers(field));
     }
     if (group != groups_of(op).front()) return;
@@ -173,13 +174,15 @@ class MappingDraw {
 Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
   const int mapping = numbers(name + ".slot_mapping"), block = numbers(name + ".block_size"),
             kernel_blocks = numbers(name + ".kernel_blocks"), spare = numbers(name + ".spare_blocks"),
-            stride = numbers(name + ".block_stride_padding"), enabled = numbers(name + ".enabled");
+            stride = numbers(name + ".block_stride_padding"), sparse = numbers(name + ".sparse"),
+            enabled = numbers(name + ".enabled");
   const MappingDraw draw_mapping(op, name, numbers);
   const Ranges& spare_ranges = spare_counts(op, name);
   return geometry_step(
       of_group(name, {"present", "mapped", "own_map", "sharded", "block_size", "kernel_block_size", "block_stride_padding",
                       "blocks"}),
-      {mapping, block, kernel_blocks, spare, stride, enabled}, [=, &spare_ranges](Draft& draft, const Pick& pick, Dice& dice) {
+      {mapping, block, kernel_blocks, spare, stride, sparse, enabled},
+      [=, &spare_ranges](Draft& draft, const Pick& pick, Dice& dice) {
         Geometry& geometry = draft.value.geometry;
         geometry.caches.erase(name);
         CacheGroup group;
@@ -189,6 +192,7 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
         group.kernel_block_size = draw_kernel_block_size(group.block_size, pick(kernel_blocks, {4, 1, 2}), dice);
         std::vector<int> likely = {1, 4, draft.narrow ? 0 : 1};
         if (spare_ranges.size() > likely.size()) likely.push_back(1);
+        if (pick.wish(sparse) == 1) likely = {1, 1, 8};
         group.spare_blocks = draw_in(spare_ranges, pick(spare, likely), 5, dice);
         if (group.spare_blocks >= kManyBlocks) {
           group.spare_blocks = kManyBlocks;
@@ -197,6 +201,13 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
         if (stride >= 0) {
           static const std::array<std::vector<std::int64_t>, 4> bytes = {{{0}, {16, 64, 512}, {4, 12, 132}, {1, 2, 6}}};
           group.block_stride_padding = dice.of(bytes[static_cast<std::size_t>(pick(stride, {4, 1, 1, 1}))]);
+        }
+        // They cost more than they show, most of the time: there is a quota of them.
+        group.sparse = sparse >= 0 && pick(sparse, {400, 1}) == 1;
+        if (group.sparse && group.spare_blocks > 2) {
+          // Slots in which bytes pass 2^32, whatever the records; and such as pass 2^31 themselves.
+          static const std::vector<std::int64_t> slots = {1 << 25, 1 << 27, std::int64_t{3} << 30};
+          group.spare_blocks = std::min(dice.of(slots) / group.kernel_block_size, kMostSparse);
         }
         if (enabled >= 0) group.enabled = pick(enabled, {4, 1}) == 0;
         geometry.caches[name] = std::move(group);

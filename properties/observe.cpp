@@ -32,7 +32,7 @@ std::map<std::string, RowsLeft, std::less<>> rows_left(const Setting& setting, c
     // Sorted by address: of one record, fields come in their order, planar or not.
     for (const Span& span : write_set(setting.plan, tensor, setting.inputs, rank)) {
       if (span.duty != Duty::must) continue;
-      const std::byte* const from = image + buffer.offset + span.begin;
+      const std::byte* const from = image + buffer.place(span.begin);
       Bytes bytes(from, from + (span.end - span.begin));
       canonicalise_nans(
           bytes, tensor.role == Role::cache ? tensor.cache.fields[static_cast<std::size_t>(span.field)].dtype : tensor.dtype);

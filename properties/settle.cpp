@@ -30,6 +30,7 @@ void settle_groups(const Op& op, Geometry& geometry) {
     group.block_size = mla->second.block_size;
     group.kernel_block_size = mla->second.kernel_block_size;
     group.spare_blocks = mla->second.spare_blocks;
+    group.sparse = mla->second.sparse;
     group.table_columns = 0;
   }
   for (const auto& [name, group] : geometry.caches) {

@@ -37,6 +37,7 @@ std::uint64_t size_of_group(const CacheGroup& group) {
   size += distance(group.spare_blocks, CacheGroup().spare_blocks);
   size += static_cast<std::uint64_t>(group.block_stride_padding + group.table_columns) + (group.table_columns != 0 ? 4 : 0);
   size += group.enabled ? 0 : 8;
+  size += group.sparse ? 64 : 0;
   for (const auto& rank : group.slots) {
     for (const std::int64_t slot : rank) size += slot == -1 ? 0 : slot < 0 ? 2 : 1;
   }
@@ -293,6 +294,12 @@ class Proposals {
     if (group.kernel_block_size != group.block_size) {
       on_group([](CacheGroup& smaller) { smaller.kernel_block_size = smaller.block_size; });
       on_group([](CacheGroup& smaller) { smaller.block_size = smaller.kernel_block_size; });
+    }
+    if (group.sparse) {
+      on_group([](CacheGroup& smaller) {
+        smaller.sparse = false;
+        smaller.spare_blocks = CacheGroup{}.spare_blocks;
+      });
     }
     for (const std::int64_t spare : towards(CacheGroup{}.spare_blocks, group.spare_blocks)) {
       on_group([&](CacheGroup& smaller) { smaller.spare_blocks = spare; });

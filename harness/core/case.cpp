@@ -70,14 +70,15 @@ ParamValue read_param_value(const Param& param, const Reader& reader) {
 }
 
 CacheGroup read_group(const Reader& reader) {
-  reader.object({"present", "enabled", "block_size", "kernel_block_size", "spare_blocks", "block_stride_padding",
+  reader.object({"present", "enabled", "block_size", "kernel_block_size", "spare_blocks", "block_stride_padding", "sparse",
                  "slot_mapping", "table_columns", "slots"});
   CacheGroup group;
   if (const auto field = reader.find("enabled")) group.enabled = field->boolean();
   if (const auto field = reader.find("block_size")) group.block_size = field->integer(1, 1 << 20);
   group.kernel_block_size = group.block_size;
   if (const auto field = reader.find("kernel_block_size")) group.kernel_block_size = field->integer(1, 1 << 20);
-  if (const auto field = reader.find("spare_blocks")) group.spare_blocks = field->integer(1, 1 << 20);
+  if (const auto field = reader.find("sparse")) group.sparse = field->boolean();
+  if (const auto field = reader.find("spare_blocks")) group.spare_blocks = field->integer(1, group.sparse ? 1 << 26 : 1 << 20);
   if (const auto field = reader.find("block_stride_padding")) group.block_stride_padding = field->integer(0, 1 << 24);
   if (const auto field = reader.find("table_columns")) group.table_columns = field->integer(0, 1 << 24);
   if (const auto field = reader.find("slot_mapping")) {
@@ -100,6 +101,7 @@ json::Value group_json(const CacheGroup& group) {
   if (group.kernel_block_size != group.block_size) out.emplace_back("kernel_block_size", group.kernel_block_size);
   if (group.spare_blocks != plain.spare_blocks) out.emplace_back("spare_blocks", group.spare_blocks);
   if (group.block_stride_padding != 0) out.emplace_back("block_stride_padding", group.block_stride_padding);
+  if (group.sparse) out.emplace_back("sparse", true);
   if (group.table_columns != 0) out.emplace_back("table_columns", group.table_columns);
   if (group.slot_mapping != plain.slot_mapping) out.emplace_back("slot_mapping", group.slot_mapping);
   if (!group.slots.empty()) {

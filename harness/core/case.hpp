@@ -33,6 +33,7 @@ struct CacheGroup {
   std::int64_t kernel_block_size = 64;           // divides block_size; where a case file does not say, the same
   std::int64_t spare_blocks = 2;                 // kernel blocks that no request owns, besides block 0
   std::int64_t block_stride_padding = 0;         // bytes between kernel blocks that belong to none
+  bool sparse = false;                           // its address range is reserved, and memory only where a kernel may write
   std::string slot_mapping = "dcp";              // "dcp", "replicated", "random", "explicit", "none", "same"
   std::int64_t table_columns = 0;                // columns of the block table; 0: as many as the longest request needs
   std::vector<std::vector<std::int64_t>> slots;  // explicit: [tp][T]

@@ -1,4 +1,6 @@
 // The rules that join several fields of a case, and what expressions see of it.
+#include "harness/core/case_rules.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -69,10 +71,13 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
     check(name != "mla" && mla != geometry.caches.end() && mla->second.slot_mapping != "none", source,
           at + "/slot_mapping is \"same\", but there is no mla cache with a slot mapping to be the same as");
     check(mla->second.block_size == group.block_size && mla->second.kernel_block_size == group.kernel_block_size &&
-              mla->second.spare_blocks == group.spare_blocks && group.table_columns == 0,
+              mla->second.spare_blocks == group.spare_blocks && mla->second.sparse == group.sparse && group.table_columns == 0,
           source,
-          at + "/slot_mapping is \"same\", so block_size, kernel_block_size and spare_blocks must be those of the mla cache");
+          at + "/slot_mapping is \"same\", so block_size, kernel_block_size, spare_blocks and sparse must be those of the mla "
+               "cache");
   }
+  check(!group.sparse || may_be_sparse(op, name), source,
+        at + "/sparse is true, but " + op.name + " is no single launch that writes records of the group and reads none");
   if (group.slot_mapping == "explicit") {
     check(static_cast<std::int64_t>(group.slots.size()) == geometry.tp, source,
           at + "/slots has " + std::to_string(group.slots.size()) + " lists, but there are " + std::to_string(geometry.tp) +
@@ -113,6 +118,14 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
 }
 
 }  // namespace
+
+bool may_be_sparse(const Op& op, std::string_view group) {
+  const auto has = [&](Role role) {
+    return std::any_of(op.tensors.begin(), op.tensors.end(),
+                       [&](const TensorSpec& tensor) { return tensor.cache == group && tensor.role == role; });
+  };
+  return op.pipeline.empty() && has(Role::cache) && !has(Role::in);
+}
 
 std::int64_t Geometry::live_tokens() const {
   std::int64_t tokens = 0;

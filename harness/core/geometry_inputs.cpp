@@ -150,7 +150,8 @@ GroupMap::GroupMap(const Plan& plan, const std::string& group)
     if (draw.left() <= 0) throw HarnessError("the plan has too few blocks for cache group " + group_);
     return 1 + draw.next(stream.word(drawn++));
   };
-  for (std::int64_t block = 0; block < config_->spare_blocks; ++block) spare_.push_back(next());
+  // A sparse cache has too many to name; they are what is left.
+  for (std::int64_t block = 0; !config_->sparse && block < config_->spare_blocks; ++block) spare_.push_back(next());
   std::sort(spare_.begin(), spare_.end());
   for (const Request& request : plan.value.geometry.batch) {
     // Rank 0 has the most rows of a request, and a rank's rows have no holes.

@@ -42,6 +42,19 @@ CachePlan plan_cache(const TensorSpec& spec, const CacheGroup& group, const Envi
   return cache;
 }
 
+// The most bytes that the windows of a sparse cache come to, on all ranks together: a window takes its field and a page on
+// either side, and around a field there is one for each place that its address may be taken for.
+std::int64_t most_resident(const CachePlan& cache, const Geometry& geometry, const std::string& source) {
+  constexpr std::int64_t kPages = 2 * 4096;
+  constexpr std::int64_t kPlaces = 6;
+  std::int64_t records = 0;
+  for (const Request& request : geometry.batch) records += request.cached + request.uncached;
+  const auto fields = static_cast<std::int64_t>(cache.fields.size());
+  const std::int64_t window = cache.record_bytes + fields * kPages;
+  const std::int64_t ends = 4 * (cache.block_stride + kPages);  // the first block, the last one, and the guards
+  return product(product(records, geometry.tp * kPlaces, source), window, source) + ends;
+}
+
 void lay_out(TensorPlan& tensor, const RowLayout& rows, const std::string& source) {
   const std::int64_t columns = tensor.columns();
   const std::int64_t stride = rows.stride == 0 ? columns : rows.stride;
@@ -105,6 +118,15 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
       tensor.shape = {tensor.cache.blocks, tensor.cache.kernel_block_size, tensor.cache.record_bytes};
       tensor.strides = {tensor.cache.block_stride, tensor.cache.record_bytes, 1};
       tensor.storage_elements = product(tensor.cache.blocks, tensor.cache.block_stride, source);
+      tensor.cache.sparse = value.geometry.caches.at(spec.cache).sparse;
+      if (tensor.cache.sparse) {
+        constexpr std::int64_t most = std::int64_t{1} << 43;  // two of them fit into any process's addresses
+        if (tensor.storage_elements > most) {
+          throw InputError(source + ": " + name + " spans " + std::to_string(tensor.storage_elements) +
+                           " bytes, but a sparse cache spans at most 2^43");
+        }
+        tensor.cache.resident = most_resident(tensor.cache, value.geometry, source);
+      }
       if (spec.role == Role::cache && plan.find(spec.slot_mapping)) tensor.slot_mapping = spec.slot_mapping;
       plan.tensors.push_back(std::move(tensor));
       return;
@@ -182,7 +204,8 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
       count(tensor.bytes(), tensor.spec->per_rank ? 1 + made * value.geometry.tp : 2);
       continue;
     }
-    count(tensor.bytes(), 4);
+    // A sparse cache's windows lie in the images, and once more where the kernel runs.
+    count(tensor.cache.sparse ? tensor.cache.resident : tensor.bytes(), tensor.cache.sparse ? 5 : 4);
     guards += 2;
     if (tensor.role == Role::out) count(product(tensor.rows(), tensor.columns(), source), 16);
     if (tensor.role == Role::cache) {

@@ -29,6 +29,8 @@ struct CachePlan {
   std::int64_t record_bytes = 0;       // of one token
   std::int64_t block_stride = 0;       // bytes from one kernel block to the next, padding counted in
   bool planar = false;
+  bool sparse = false;        // of its bytes only those in windows (harness/memory/windows.hpp) take memory …
+  std::int64_t resident = 0;  // … so many at the most; 0 where it is not sparse
   std::vector<FieldPlan> fields;
 
   std::int64_t slots() const { return blocks * kernel_block_size; }

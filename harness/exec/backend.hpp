@@ -31,6 +31,8 @@ class Placement {
   // Runs `kernel` once on the arena image: brings it to the kernel, launches, waits, and brings it back.
   // Returns why the launch was refused, or "". Throws HarnessError where the device is lost.
   virtual LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) = 0;
+  // What the last run touched of sparse buffers outside their windows.
+  virtual std::vector<Touched> touched() const = 0;
   // The inputs that no longer hold what was placed.
   virtual std::vector<ChangedInput> changed_inputs() = 0;
 };

@@ -11,60 +11,12 @@
 
 #include "harness/core/error.hpp"
 #include "harness/exec/backend.hpp"
+#include "harness/exec/cuda_driver.hpp"
+#include "harness/exec/cuda_sparse.cuh"
 #include "harness/exec/views.hpp"
 
 namespace dcpcheck {
 namespace {
-
-[[noreturn]] void throw_cuda(const char* call, const std::string& why) { throw HarnessError(std::string(call) + ": " + why); }
-
-void check_cuda(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw_cuda(call, std::string(cudaGetErrorName(status)) + ", " + cudaGetErrorString(status));
-}
-
-#define DCPCHECK_CUDA_CALL(call) ::dcpcheck::check_cuda((call), #call)
-
-// The driver's virtual memory calls, found at run time, so that the program starts where there is no driver.
-struct Driver {
-  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
-  decltype(&cuMemAddressReserve) reserve = nullptr;
-  decltype(&cuMemAddressFree) free_address = nullptr;
-  decltype(&cuMemCreate) create = nullptr;
-  decltype(&cuMemRelease) release = nullptr;
-  decltype(&cuMemMap) map = nullptr;
-  decltype(&cuMemUnmap) unmap = nullptr;
-  decltype(&cuMemSetAccess) set_access = nullptr;
-  decltype(&cuGetErrorName) error_name = nullptr;
-
-  Driver() {
-    find("cuMemGetAllocationGranularity", granularity);
-    find("cuMemAddressReserve", reserve);
-    find("cuMemAddressFree", free_address);
-    find("cuMemCreate", create);
-    find("cuMemRelease", release);
-    find("cuMemMap", map);
-    find("cuMemUnmap", unmap);
-    find("cuMemSetAccess", set_access);
-    find("cuGetErrorName", error_name);
-  }
-
-  void check(CUresult status, const char* call) const {
-    if (status == CUDA_SUCCESS) return;
-    const char* text = nullptr;
-    if (error_name(status, &text) != CUDA_SUCCESS || !text) text = "unknown error";
-    throw_cuda(call, text);
-  }
-
- private:
-  template <class Function>
-  static void find(const char* name, Function& function) {
-    void* address = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    DCPCHECK_CUDA_CALL(cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) throw_cuda(name, "the driver does not have it");
-    function = reinterpret_cast<Function>(address);
-  }
-};
 
 // Device memory whose last byte is the last of its mapping; what follows is reserved and never mapped.
 class FlushMemory {
@@ -131,6 +83,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   int index() const { return index_; }
+  const Driver& driver() const { return driver_; }
   // To be held while a kernel is launched: how much shared memory it may have is set for the whole process just before.
   std::mutex& launching() { return launching_; }
 
@@ -181,6 +134,9 @@ class CudaPlacement : public Placement {
       : device_(device), stream_(device.take_stream()), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
     try {
       arena_base_ = allocate(arena.bytes);
+      for (const ArenaBuffer& buffer : arena.buffers) {
+        if (buffer.sparse()) sparse_.push_back(std::make_unique<SparseDeviceMemory>(device.driver(), device.index(), buffer));
+      }
       for (const TensorPlan& tensor : plan.tensors) {
         if (tensor.role != Role::in || arena.has(tensor.name)) continue;
         const Bytes& storage = inputs.get(tensor.name, rank);
@@ -206,12 +162,24 @@ class CudaPlacement : public Placement {
 
   LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
     DCPCHECK_CUDA_CALL(cudaMemcpyAsync(arena_base_, image.data(), image.size(), cudaMemcpyHostToDevice, stream_));
-    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses_), threads, stream_};
+    auto addresses = addresses_;
+    for (const auto& memory : sparse_) {
+      memory->bring(image, stream_);
+      addresses[memory->name()] = memory->data();
+    }
+    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses), threads, stream_};
     const LaunchError refused = plan_.value.graph ? run_graph(kernel, launch) : queue(kernel, launch);
     DCPCHECK_CUDA_CALL(cudaMemcpyAsync(image.data(), arena_base_, image.size(), cudaMemcpyDeviceToHost, stream_));
+    for (const auto& memory : sparse_) memory->fetch(image, stream_);
     DCPCHECK_CUDA_CALL(cudaStreamSynchronize(stream_));
+    touched_.clear();
+    for (const auto& memory : sparse_) {
+      for (Touched& piece : memory->touched()) touched_.push_back(std::move(piece));
+    }
     return refused;
   }
+
+  std::vector<Touched> touched() const override { return touched_; }
 
   std::vector<ChangedInput> changed_inputs() override {
     std::vector<ChangedInput> changed;
@@ -270,6 +238,7 @@ class CudaPlacement : public Placement {
     device_.give_stream(stream_);
     pooled_.clear();
     flush_.clear();
+    sparse_.clear();
   }
 
   Device& device_;
@@ -281,7 +250,9 @@ class CudaPlacement : public Placement {
   std::byte* arena_base_ = nullptr;
   std::vector<void*> pooled_;
   std::vector<std::unique_ptr<FlushMemory>> flush_;
+  std::vector<std::unique_ptr<SparseDeviceMemory>> sparse_;
   std::map<std::string, std::byte*, std::less<>> addresses_;
+  std::vector<Touched> touched_;
 };
 
 class CudaBackend : public Backend {

@@ -71,6 +71,23 @@ class Examiner {
     }
   }
 
+  // Pages that neither an image nor the write set has.
+  void pages(PartFindings& found) const {
+    for (const Touched& touched : images_.touched) {
+      if (touched.buffer != buffer_.name) continue;
+      const bool outside = touched.byte < 0 || touched.byte >= buffer_.bytes;
+      Tally& tally = found.tallies[outside ? Reason::guard : Reason::stray_write];
+      tally.count += std::max<std::int64_t>(touched.bytes, 1);
+      if (tally.first.size() >= kShown) continue;
+      Element element;
+      element.index = {touched.byte};
+      element.got = touched.bytes > 0 ? hex_byte(touched.value) : "touched";
+      element.admissible = "untouched, as is its page";
+      if (touched.again > 0) element.got += ", or a multiple of " + std::to_string(touched.again) + " bytes further on";
+      tally.first.push_back(std::move(element));
+    }
+  }
+
   void guards(PartFindings& found) const {
     untouched(-buffer_.before, 0, Reason::guard, found);
     untouched(buffer_.bytes, buffer_.bytes + buffer_.after, Reason::guard, found);
@@ -117,7 +134,7 @@ class Examiner {
     fields_.push_back(std::move(state));
   }
 
-  const std::byte* at(const std::byte* image, std::int64_t byte) const { return image + buffer_.offset + byte; }
+  const std::byte* at(const std::byte* image, std::int64_t byte) const { return image + buffer_.place(byte); }
 
   bool unwritten(std::int64_t byte) const {
     return !buffer_.holds_input && *at(images_.after_a, byte) == *at(images_.before_a, byte) &&
@@ -293,7 +310,11 @@ class Examiner {
   }
 
   void untouched(std::int64_t from, std::int64_t to, Reason reason, PartFindings& found) const {
-    if (from >= to) return;
+    if (from < to) buffer_.each_part(from, to, [&](std::int64_t begin, std::int64_t end) { held(begin, end, reason, found); });
+  }
+
+  // The same of bytes that lie in one piece in an image.
+  void held(std::int64_t from, std::int64_t to, Reason reason, PartFindings& found) const {
     const auto bytes = static_cast<std::size_t>(to - from);
     found.guarded += to - from;
     if (std::memcmp(at(images_.after_a, from), at(images_.before_a, from), bytes) == 0 &&
@@ -381,6 +402,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
   PartFindings whole;
   for (auto& [begin, part] : parts) merge(std::move(part), whole);
   examiner.guards(whole);
+  examiner.pages(whole);
 
   BufferFindings findings;
   findings.must_write = whole.must_write;
@@ -426,8 +448,9 @@ std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, c
   for (const Span& span : spans) {
     if (span.duty != Duty::must) continue;
     const auto bytes = static_cast<std::size_t>(span.end - span.begin);
-    const std::byte* a = images.after_a + buffer.offset + span.begin;
-    const std::byte* b = images.after_b + buffer.offset + span.begin;
+    const std::int64_t place = buffer.place(span.begin);
+    const std::byte* a = images.after_a + place;
+    const std::byte* b = images.after_b + place;
     const DType dtype =
         tensor.role == Role::cache ? tensor.cache.fields[static_cast<std::size_t>(span.field)].dtype : tensor.dtype;
     sha.add(tensor.role == Role::cache ? span.slot : span.row)
@@ -438,8 +461,8 @@ std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, c
     if (buffer.holds_input || std::memcmp(a, b, bytes) == 0) {
       sha.add("whole");
     } else {
-      const std::byte* before_a = images.before_a + buffer.offset + span.begin;
-      const std::byte* before_b = images.before_b + buffer.offset + span.begin;
+      const std::byte* before_a = images.before_a + place;
+      const std::byte* before_b = images.before_b + place;
       Bytes map(bytes);
       std::size_t kept = 0;
       for (std::size_t i = 0; i < bytes; ++i) {

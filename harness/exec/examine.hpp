@@ -23,6 +23,8 @@ struct Images {
   const std::byte* again_a = nullptr;
   // Whether both runs had the same inputs. Else an element may differ between them where each is what its reference admits.
   bool alike = true;
+  // What either run touched of sparse buffers outside their windows.
+  std::vector<Touched> touched = {};
 };
 
 struct BufferFindings {

@@ -8,6 +8,7 @@
 #include "harness/core/error.hpp"
 #include "harness/exec/backend.hpp"
 #include "harness/exec/views.hpp"
+#include "harness/memory/sparse_memory.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -65,9 +66,25 @@ class HostPlacement : public Placement {
   HostPlacement& operator=(const HostPlacement&) = delete;
 
   LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
-    Launch launch{plan_, rank_, make_views(plan_, arena_, image.data(), addresses_), threads, nullptr};
-    return kernel.host(launch);
+    touched_.clear();
+    // Made anew for each run, so that nothing of it was touched before.
+    std::vector<SparseMemory> sparse;
+    std::map<std::string, std::byte*, std::less<>> addresses = addresses_;
+    for (const ArenaBuffer& buffer : arena_.buffers) {
+      if (!buffer.sparse()) continue;
+      sparse.emplace_back(buffer).bring(image);
+      addresses[buffer.name] = sparse.back().data();
+    }
+    const Launch launch{plan_, rank_, make_views(plan_, arena_, image.data(), addresses), threads, nullptr};
+    LaunchError refused = kernel.host(launch);
+    for (const SparseMemory& memory : sparse) {
+      memory.fetch(image);
+      for (Touched& page : memory.touched()) touched_.push_back(std::move(page));
+    }
+    return refused;
   }
+
+  std::vector<Touched> touched() const override { return touched_; }
 
   std::vector<ChangedInput> changed_inputs() override {
     std::vector<ChangedInput> changed;
@@ -83,6 +100,7 @@ class HostPlacement : public Placement {
   const ArenaLayout& arena_;
   std::map<std::string, HostMemory, std::less<>> memory_;
   std::map<std::string, std::byte*, std::less<>> addresses_;
+  std::vector<Touched> touched_;
 };
 
 class HostBackend : public Backend {

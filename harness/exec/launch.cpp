@@ -8,6 +8,11 @@
 #include "harness/core/error.hpp"
 
 namespace dcpcheck {
+namespace {
+
+std::int64_t page_of(std::int64_t byte) { return (byte - (byte < 0 ? kWindowPage - 1 : 0)) / kWindowPage; }
+
+}  // namespace
 
 void LaunchMemory::reserve(std::int64_t bytes) {
   if (bytes <= bytes_) return;
@@ -57,7 +62,16 @@ void RankLaunch::fill(HostMemory& image, const Side& side, Poison poison) {
 LaunchError RankLaunch::launch(Placement& placement, const HostMemory& before, const std::shared_ptr<std::byte>& after) {
   const auto bytes = static_cast<std::size_t>(arena_.bytes);
   std::memcpy(after.get(), before.data(), bytes);
-  return placement.run(kernel_, {after.get(), bytes}, threads_);
+  LaunchError refused = placement.run(kernel_, {after.get(), bytes}, threads_);
+  add_touched(placement.touched());
+  return refused;
+}
+
+void RankLaunch::add_touched(const std::vector<Touched>& more) {
+  for (const Touched& page : more) {
+    Touched& known = touched_.try_emplace({page.buffer, page_of(page.byte)}, page).first->second;
+    if (known.bytes < page.bytes) known = page;
+  }
 }
 
 LaunchError RankLaunch::run(const Side& a, const Side& b) {
@@ -76,7 +90,7 @@ bool RankLaunch::runs_differ() const {
     if (tensor.role == Role::in) continue;
     const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
     for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
-      const std::int64_t at = buffer.offset + span.begin;
+      const std::int64_t at = buffer.place(span.begin);
       const auto bytes = static_cast<std::size_t>(span.end - span.begin);
       if (span.duty == Duty::must && std::memcmp(memory_.after_a.get() + at, memory_.after_b.get() + at, bytes) != 0)
         return true;
@@ -86,14 +100,18 @@ bool RankLaunch::runs_differ() const {
 }
 
 bool RankLaunch::clean() {
-  if (runs_differ()) return false;
+  if (runs_differ() || !touched_.empty()) return false;
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
     const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
-    const auto untouched = [&](std::int64_t from, std::int64_t to) {
-      const auto at = static_cast<std::size_t>(buffer.offset + from), bytes = static_cast<std::size_t>(to - from);
-      return std::memcmp(memory_.after_a.get() + at, memory_.before_a.data() + at, bytes) == 0 &&
-             std::memcmp(memory_.after_b.get() + at, memory_.before_b.data() + at, bytes) == 0;
+    const auto untouched = [&](std::int64_t begin, std::int64_t end) {
+      bool same = true;
+      buffer.each_part(begin, end, [&](std::int64_t from, std::int64_t to) {
+        const auto at = static_cast<std::size_t>(buffer.place(from)), bytes = static_cast<std::size_t>(to - from);
+        same = same && std::memcmp(memory_.after_a.get() + at, memory_.before_a.data() + at, bytes) == 0 &&
+               std::memcmp(memory_.after_b.get() + at, memory_.before_b.data() + at, bytes) == 0;
+      });
+      return same;
     };
     std::int64_t at = -buffer.before;
     for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
@@ -120,7 +138,8 @@ const std::map<std::string, std::string>& RankLaunch::digests() {
 LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed) {
   LaunchFindings all;
   Images images{
-      memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided()};
+      memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided(), {}};
+  for (const auto& [page, touched] : touched_) images.touched.push_back(touched);
   bool again = false;
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
@@ -172,7 +191,7 @@ std::string RankLaunch::digest_consumed(const ArenaBuffer& buffer, const std::ve
   Sha256 sha;
   for (const Span& span : spans) {
     if (span.duty != Duty::must) continue;
-    const std::byte* bytes = memory_.after_a.get() + buffer.offset + span.begin;
+    const std::byte* bytes = memory_.after_a.get() + buffer.place(span.begin);
     sha.add(std::span(bytes, static_cast<std::size_t>(span.end - span.begin)));
   }
   return sha.hex();

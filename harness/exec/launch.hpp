@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/verdict.hpp"
@@ -83,6 +84,7 @@ class RankLaunch {
  private:
   bool one_sided() const { return a_.inputs == b_.inputs; }
   LaunchError launch(Placement& placement, const HostMemory& before, const std::shared_ptr<std::byte>& after);
+  void add_touched(const std::vector<Touched>& more);
   void fill(HostMemory& image, const Side& side, Poison poison);
   std::string digest_consumed(const ArenaBuffer& buffer, const std::vector<Span>& spans) const;
 
@@ -96,6 +98,7 @@ class RankLaunch {
   Side a_, b_;
   std::unique_ptr<Placement> placement_a_, placement_b_;  // b: only where its inputs are others
   std::map<std::string, std::string> digests_;
+  std::map<std::pair<std::string, std::int64_t>, Touched> touched_;  // by either run, by buffer and page
 };
 
 }  // namespace dcpcheck

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "harness/adapters/builtin.hpp"
 #include "harness/core/error.hpp"
@@ -258,6 +259,70 @@ TEST_F(RunnerTest, NothingDependsOnTheNumberOfThreads) {
       EXPECT_EQ(many.verdict.violations[i].first.front().got, one.verdict.violations[i].first.front().got);
     }
   }
+}
+
+// Slots 3273603 and 6547206 lie across 2^31 and 2^32 bytes, the last one is the last of the cache.
+constexpr const char* kSparse = R"({"op":"fused_norm_rope","seed":"0000000000000012",
+  "geometry":{"batch":[{"uncached":6}],"caches":{"mla":{"block_size":64,"spare_blocks":400000,"sparse":true,"slot_mapping":"explicit",
+    "slots":[[5,3273603,3273664,-1,6547206,25600127]]}}},
+  "params":{"q_lora_rank":48,"indexer":false,"max_position":32,"mla_layout":"fp8_ds_mla"}})";
+
+constexpr std::int64_t kTwo32 = std::int64_t{1} << 32;
+
+TEST_F(RunnerTest, TheRightKernelPassesPast32BitsOfASparseCache) {
+  const CaseResult result = run(fixed_, kSparse);
+  EXPECT_EQ(result.verdict.status, Status::pass);
+  EXPECT_EQ(result.verdict.written, result.verdict.must_write);
+  EXPECT_GT(result.verdict.guarded, 100000);
+  EXPECT_EQ(run(fixed_, kSparse, 2).outputs, result.outputs);
+}
+
+TEST_F(RunnerTest, AByteFarOutsideTheWindowsOfASparseCache) {
+  for (const auto& [byte, reason] : std::map<std::int64_t, Reason>{
+           {2 * kTwo32 + 12345, Reason::stray_write}, {400000, Reason::stray_write}, {-kTwo32 / 4 - 7, Reason::guard}}) {
+    const CaseResult result =
+        run(spoiled([byte = byte](const Launch& launch) { at(launch, "mla_cache")[byte] = std::byte{0x5A}; }), kSparse);
+    ASSERT_EQ(found(result), (Found{{reason, "mla_cache", 0}})) << byte;
+    const Violation& violation = result.verdict.violations.front();
+    EXPECT_EQ(violation.count, 1);
+    EXPECT_THAT(violation.first.front().index, ElementsAre(byte));
+    EXPECT_EQ(violation.first.front().got, "0x5A");
+  }
+}
+
+TEST_F(RunnerTest, APageOfASparseCacheThatIsTouchedAndNotChanged) {
+  const CaseResult result =
+      run(spoiled([](const Launch& launch) { at(launch, "mla_cache")[2 * kTwo32 + 12345] = std::byte{0}; }), kSparse);
+  ASSERT_EQ(found(result), (Found{{Reason::stray_write, "mla_cache", 0}}));
+  EXPECT_EQ(result.verdict.violations.front().first.front().got, "touched");
+}
+
+TEST_F(RunnerTest, WhatIsWrittenToTheImageOfA32BitAddress) {
+  const CaseResult result =
+      run(spoiled([](const Launch& launch) {
+            const TensorPlan& cache = launch.plan.tensor("mla_cache");
+            // The start of the record across 2^32, and of the one past 2^31 as a signed number.
+            at(launch, "mla_cache")[cache.cache.address(6547206, cache.cache.fields[0]) + 400 - kTwo32] ^= std::byte{1};
+            at(launch, "mla_cache")[cache.cache.address(3273664, cache.cache.fields[0]) + 1 - kTwo32] ^= std::byte{1};
+          }),
+          kSparse);
+  ASSERT_EQ(found(result), (Found{{Reason::stray_write, "mla_cache", 0}, {Reason::guard, "mla_cache", 0}}));
+  EXPECT_THAT(result.verdict.violations[0].first.front().index,
+              ElementsAre(102300 * std::int64_t{41984} + 6 * 656 + 400 - kTwo32));
+  EXPECT_THAT(result.verdict.violations[1].first.front().index, ElementsAre(51151 * std::int64_t{41984} + 1 - kTwo32));
+}
+
+TEST_F(RunnerTest, OffsetsIn32BitsAreCaught) {
+  for (const Kernel& kernel : builtin_kernels()) {
+    if (kernel.fault != "slot_times_stride_in_32_bits") continue;
+    const CaseResult result = run(kernel, kSparse);
+    EXPECT_EQ(
+        found(result),
+        (Found{{Reason::unwritten, "mla_cache", 0}, {Reason::stray_write, "mla_cache", 0}, {Reason::guard, "mla_cache", 0}}));
+    EXPECT_THAT(result.verdict.violations.front().tokens, ElementsAre(Pair(2, 2), Pair(4, 5)));
+    return;
+  }
+  FAIL() << "there is no such fault";
 }
 
 TEST_F(RunnerTest, AnInterruptEndsTheCase) {

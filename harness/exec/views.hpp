@@ -9,9 +9,9 @@
 
 namespace dcpcheck {
 
-// A view of every tensor of the plan: outputs, caches and inputs that outputs lie on in the arena at `arena_base`, all
-// other inputs where `inputs` says their storage starts.
+// A view of every tensor of the plan: outputs, caches and inputs that outputs lie on in the arena at `arena_base`, sparse
+// caches and all other inputs where `placed` says their storage starts.
 std::map<std::string, View, std::less<>> make_views(const Plan& plan, const ArenaLayout& arena, std::byte* arena_base,
-                                                    const std::map<std::string, std::byte*, std::less<>>& inputs);
+                                                    const std::map<std::string, std::byte*, std::less<>>& placed);
 
 }  // namespace dcpcheck

@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kAlignment = 256;  // as cudaMalloc gives
 constexpr std::int64_t kLeastGuard = 4096;
 
+std::int64_t to_pages(std::int64_t bytes) { return (bytes + kWindowPage - 1) / kWindowPage * kWindowPage; }
+
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::uint16_t poison_word(std::uint16_t key, Poison poison) {
@@ -54,6 +56,13 @@ auto find_buffer(const std::vector<ArenaBuffer>& buffers, std::string_view name)
 
 }  // namespace
 
+std::int64_t ArenaBuffer::place_in_window(std::int64_t byte) const {
+  const auto window = std::partition_point(windows.begin(), windows.end(), [&](const Window& w) { return w.end <= byte; });
+  if (window == windows.end() || byte < window->begin)
+    throw HarnessError("byte " + std::to_string(byte) + " of " + name + " lies in none of its windows");
+  return window->offset + byte - window->begin;
+}
+
 bool ArenaLayout::has(std::string_view name) const { return find_buffer(buffers, name) != buffers.end(); }
 
 const ArenaBuffer& ArenaLayout::buffer(std::string_view name) const {
@@ -71,6 +80,22 @@ ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key) {
   }
   guard = aligned(guard);
   std::int64_t at = 0;
+  const auto add_sparse = [&](const TensorPlan& tensor) {
+    ArenaBuffer buffer;
+    buffer.name = tensor.name;
+    buffer.offset = at;
+    buffer.bytes = tensor.bytes();
+    const std::int64_t ends = to_pages(guard);
+    buffer.before = reach_below(tensor.cache) + ends;
+    buffer.after = to_pages(buffer.bytes) - buffer.bytes + ends;
+    buffer.key = key_of(static_cast<std::int64_t>(arena.buffers.size()), true, first_key);
+    buffer.windows = windows_of(plan, tensor, ends);
+    for (Window& window : buffer.windows) {
+      window.offset = at;
+      at += window.end - window.begin;
+    }
+    arena.buffers.push_back(std::move(buffer));
+  };
   const auto add = [&](const std::string& name, std::int64_t bytes, bool holds_input, bool cache) {
     ArenaBuffer buffer;
     buffer.name = name;
@@ -85,6 +110,10 @@ ArenaLayout arena_layout(const Plan& plan, std::int64_t first_key) {
   };
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role == Role::in) continue;
+    if (tensor.cache.sparse) {
+      add_sparse(tensor);
+      continue;
+    }
     add(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of, tensor.bytes(), !tensor.in_place_of.empty(),
         tensor.role == Role::cache);
   }
@@ -96,15 +125,16 @@ void poison_again(std::span<std::byte> image, const ArenaBuffer& buffer, std::in
   const std::uint16_t word = poison_word(buffer.key, poison);
   for (std::int64_t i = begin; i < end; ++i) {
     // Buffers and their guards begin at even places.
-    image[static_cast<std::size_t>(buffer.offset + i)] = static_cast<std::byte>(i % 2 == 0 ? word & 0xFF : word >> 8);
+    image[static_cast<std::size_t>(buffer.place(i))] = static_cast<std::byte>(i % 2 == 0 ? word & 0xFF : word >> 8);
   }
 }
 
 void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan& plan, const Inputs& inputs, std::int64_t rank,
                 Poison poison) {
   for (const ArenaBuffer& buffer : arena.buffers) {
-    fill_words(image.data() + buffer.offset - buffer.before, buffer.before + buffer.bytes + buffer.after,
-               poison_word(buffer.key, poison));
+    buffer.each_part(-buffer.before, buffer.bytes + buffer.after, [&](std::int64_t begin, std::int64_t end) {
+      fill_words(image.data() + buffer.place(begin), end - begin, poison_word(buffer.key, poison));
+    });
     if (buffer.holds_input) {
       const Bytes& input = inputs.get(buffer.name, rank);
       if (!input.empty()) std::memcpy(image.data() + buffer.offset, input.data(), input.size());
@@ -113,9 +143,15 @@ void fill_arena(std::span<std::byte> image, const ArenaLayout& arena, const Plan
   for (const auto& [name, ranks] : inputs.prefix) {
     const TensorPlan* tensor = plan.find(name);
     if (!tensor || tensor->role != Role::cache) continue;
-    std::byte* base = image.data() + arena.buffer(name).offset;
+    const ArenaBuffer& buffer = arena.buffer(name);
     for (const auto& [slot, record] : ranks.at(static_cast<std::size_t>(rank))) {
-      place_record(tensor->cache, slot, record, base);
+      const std::byte* from = record.data();
+      for (const FieldPlan& field : tensor->cache.fields) {
+        if (field.count == 0) continue;
+        std::memcpy(image.data() + buffer.place(tensor->cache.address(slot, field)), from,
+                    static_cast<std::size_t>(field.bytes()));
+        from += field.bytes();
+      }
     }
   }
 }

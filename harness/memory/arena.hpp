@@ -1,6 +1,7 @@
 // One piece of memory for all outputs and caches of a launch, with guards on both sides of each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "harness/core/inputs.hpp"
 #include "harness/core/plan.hpp"
+#include "harness/memory/windows.hpp"
 
 namespace dcpcheck {
 
@@ -18,11 +20,36 @@ enum class Poison : std::uint8_t { A, B };
 
 struct ArenaBuffer {
   std::string name;         // the tensor's; an input that outputs lie on has its own name
-  std::int64_t offset = 0;  // of its first byte in the arena; a multiple of 256
+  std::int64_t offset = 0;  // of its first byte in the arena; a multiple of 256; of a sparse buffer, of its first window
   std::int64_t bytes = 0;
   std::int64_t before = 0, after = 0;  // guard bytes on either side, at least one cache block wide
   std::uint16_t key = 1;               // k of its poison
   bool holds_input = false;            // in place: filled with the input, not with poison
+  std::vector<Window> windows = {};    // of a sparse buffer: what of [-before, bytes + after) the image has; else empty
+
+  bool sparse() const { return !windows.empty(); }
+  // Where byte `byte` of the buffer, or of a guard, lies in an image. Throws HarnessError where the image does not have it.
+  std::int64_t place(std::int64_t byte) const { return sparse() ? place_in_window(byte) : offset + byte; }
+  // Calls f(from, to) for each part of bytes [begin, end) that an image has, in order.
+  template <class F>
+  void each_part(std::int64_t begin, std::int64_t end, F f) const {
+    if (!sparse()) return f(begin, end);
+    auto window = std::partition_point(windows.begin(), windows.end(), [&](const Window& w) { return w.end <= begin; });
+    for (; window != windows.end() && window->begin < end; ++window)
+      f(std::max(begin, window->begin), std::min(end, window->end));
+  }
+
+ private:
+  std::int64_t place_in_window(std::int64_t byte) const;
+};
+
+// A page of a sparse buffer outside its windows that a kernel touched.
+struct Touched {
+  std::string buffer;
+  std::int64_t byte = 0;   // the first that is no longer as it was, or the page's first
+  std::int64_t bytes = 0;  // how many are not; 0: the page was read, or what was written is what it held
+  std::byte value{};       // the first one's
+  std::int64_t again = 0;  // over 0: it may as well lie a multiple of so many bytes further on
 };
 
 struct ArenaLayout {

@@ -139,6 +139,9 @@ struct Fixed {
     (void)record;
     return cache.block_size;
   }
+  // At which byte of a cache a block starts, and one for its scales, where they lie apart: past 2^31 of a large cache.
+  static DCPCHECK_HD std::int64_t block_offset(std::int64_t block, std::int64_t stride) { return block * stride; }
+  static DCPCHECK_HD std::int64_t scales_offset(std::int64_t block, std::int64_t stride) { return block * stride; }
   // Whether an indexer block is all codes, then all scales; else a row's scale follows its codes.
   static constexpr bool indexer_is_planar = true;
 
@@ -214,10 +217,13 @@ constexpr bool overrides_a_decision() {
          !same_function<&Decisions::keys_are_materialised, &Fixed::keys_are_materialised> ||
          !same_function<&Decisions::index_key_is_materialised, &Fixed::index_key_is_materialised> ||
          !same_function<&Decisions::slot, &Fixed::slot> || !same_function<&Decisions::slot_is_owned, &Fixed::slot_is_owned> ||
-         !same_function<&Decisions::block_size, &Fixed::block_size> || !same_function<&Decisions::launched, &Fixed::launched> ||
-         !same_function<&Decisions::filled, &Fixed::filled> || !same_function<&Decisions::store, &Fixed::store> ||
-         !same_function<&Decisions::summed, &Fixed::summed> || !same_function<&Decisions::divisor, &Fixed::divisor> ||
-         !same_function<&Decisions::rstd, &Fixed::rstd> || !same_function<&Decisions::kv_eps, &Fixed::kv_eps> ||
+         !same_function<&Decisions::block_size, &Fixed::block_size> ||
+         !same_function<&Decisions::block_offset, &Fixed::block_offset> ||
+         !same_function<&Decisions::scales_offset, &Fixed::scales_offset> ||
+         !same_function<&Decisions::launched, &Fixed::launched> || !same_function<&Decisions::filled, &Fixed::filled> ||
+         !same_function<&Decisions::store, &Fixed::store> || !same_function<&Decisions::summed, &Fixed::summed> ||
+         !same_function<&Decisions::divisor, &Fixed::divisor> || !same_function<&Decisions::rstd, &Fixed::rstd> ||
+         !same_function<&Decisions::kv_eps, &Fixed::kv_eps> ||
          !same_function<&Decisions::launch_approximates, &Fixed::launch_approximates> ||
          !same_function<&Decisions::approximates, &Fixed::approximates> ||
          !same_function<&Decisions::norm_rounds, &Fixed::norm_rounds> ||
@@ -260,12 +266,15 @@ DCPCHECK_HD std::int64_t inserted_slot(const Cache& cache, const Cache& other, s
 // Where a slot lies: its block, and the row in it. Divisions truncate, as C++'s and Triton's do.
 struct Place {
   std::byte* block;
+  std::byte* scales;  // the same block, for scales that lie apart
   std::int64_t row;
 };
 template <class Decisions>
 DCPCHECK_HD Place place_of(const Cache& cache, std::int64_t slot, std::int64_t record) {
   const std::int64_t block_size = Decisions::block_size(cache, record);
-  return {cache.data + slot / block_size * cache.block_stride, slot % block_size};
+  const std::int64_t block = slot / block_size;
+  return {cache.data + Decisions::block_offset(block, cache.block_stride),
+          cache.data + Decisions::scales_offset(block, cache.block_stride), slot % block_size};
 }
 
 // RMSNorm of a row: element i normed is value(i).
@@ -516,7 +525,7 @@ struct Body {
     // Scales on multiples of 4 bytes, in a fault too.
     const bool planar = Decisions::indexer_is_planar || width % 4 != 0;
     auto* const codes = reinterpret_cast<std::uint8_t*>(place.block + place.row * (planar ? width : record));
-    auto* const scale_at = planar ? reinterpret_cast<float*>(place.block + args.indexer_scales) + place.row
+    auto* const scale_at = planar ? reinterpret_cast<float*>(place.scales + args.indexer_scales) + place.row
                                   : reinterpret_cast<float*>(codes + width);
     const Quantise quantise = args.quantise;
     block.each(width, [=](std::int64_t i) { codes[i] = quantise(Decisions::quotient(key[i], scale)); });

@@ -33,7 +33,10 @@ Case gather_of(const Op& gather, const Case& value) {
   out.geometry.tp = value.geometry.tp;
   out.geometry.world_size = value.geometry.world_size;
   out.geometry.interleave = value.geometry.interleave;
-  out.geometry.caches["mla"] = value.geometry.caches.at("mla");
+  CacheGroup& group = out.geometry.caches["mla"] = value.geometry.caches.at("mla");
+  // Which slots rows lie in does not matter, but that each is read where it was put.
+  if (group.sparse) group.spare_blocks = CacheGroup().spare_blocks;
+  group.sparse = false;
   for (const Request& request : value.geometry.batch) out.geometry.batch.push_back({request.cached + request.uncached, 0});
   return out;
 }
