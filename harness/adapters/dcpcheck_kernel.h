@@ -10,6 +10,8 @@
 #ifndef DCPCHECK_KERNEL_H
 #define DCPCHECK_KERNEL_H
 
+/* NOLINTBEGIN(modernize-*): it is C, and the advice is for C++ */
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -152,16 +154,14 @@ DCPCHECK_EXPORT int dcpcheck_run(const dcpcheck_launch* launch);
 
 /* The tensor called `name`; NULL where the case has none. */
 static inline const dcpcheck_tensor* dcpcheck_find_tensor(const dcpcheck_launch* launch, const char* name) {
-  size_t i;
-  for (i = 0; i < launch->tensor_count; ++i)
+  for (size_t i = 0; i < launch->tensor_count; ++i)
     if (strcmp(launch->tensors[i].name, name) == 0) return &launch->tensors[i];
   return NULL;
 }
 
 /* The scalar called `name`; NULL where the case has none. */
 static inline const dcpcheck_scalar* dcpcheck_find_scalar(const dcpcheck_launch* launch, const char* name) {
-  size_t i;
-  for (i = 0; i < launch->scalar_count; ++i)
+  for (size_t i = 0; i < launch->scalar_count; ++i)
     if (strcmp(launch->scalars[i].name, name) == 0) return &launch->scalars[i];
   return NULL;
 }
@@ -169,5 +169,7 @@ static inline const dcpcheck_scalar* dcpcheck_find_scalar(const dcpcheck_launch*
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-*) */
 
 #endif /* DCPCHECK_KERNEL_H */

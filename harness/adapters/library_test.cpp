@@ -203,7 +203,7 @@ TEST_F(LibraryTest, TheExampleAgreesWithOursOnGeneratedCases) {
   const Kernel example = load("fused_eh_norm");
   const Kernel& ours = bench_.kernel("fused_eh_norm");
   GenerateOptions options = bench_.generate_options(op());
-  options.cost = 20'000;
+  options.cost = 10'000;
   options.large_every = 0;
   options.check = [&](const Case& value) {
     const std::string why = why_not(*example.declared, make_plan(op(), value, TestBench::kMemory));

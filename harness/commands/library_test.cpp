@@ -68,7 +68,7 @@ TEST_F(Library, AFaultIsCaught) {
   const Ended ended = run({"run", "--backend", "host", "--kernel", "lib:" + library("eps_left_out"), eh_norm()});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fused_eh_norm eps_left_out.so, host: fail (inadmissible)"));
-  EXPECT_THAT(ended.out, HasSubstr("out: wrong values on ranks 0 and 1"));
+  EXPECT_THAT(ended.out, HasSubstr("out: wrong values on ranks 0-1, 5 of 5 token rows each"));
   EXPECT_THAT(ended.out, HasSubstr("Contract options: division rn and norm_round none"));
 }
 

@@ -56,7 +56,7 @@ std::vector<std::string> terms_of(const Op& op) {
 bool is_term(const Op& op, const std::vector<std::string>& terms, const std::string& name) {
   if (has(terms, name)) return true;
   const std::size_t dot = name.find('.');
-  return dot != std::string::npos && has(op.caches, "*") && has(kOfGroup, std::string_view(name).substr(dot + 1));
+  return dot != std::string::npos && has(op.caches, "*") && has(kOfGroup, name.substr(dot + 1));
 }
 
 void check_options(const Declaration& declaration, const Op& op, const std::string& source) {
