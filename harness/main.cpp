@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/adapters/builtin.hpp"
+#include "harness/adapters/library.hpp"
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
 #include "harness/commands/context.hpp"
@@ -60,6 +62,10 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     whole.op = name;
     context.kernels.push_back(std::move(whole));
   }
+  context.load_kernel = [known = context.ops](const std::string& spec) -> std::optional<Kernel> {
+    if (!spec.starts_with(kLibrary)) return std::nullopt;
+    return load_library(spec, known);
+  };
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };
   context.interrupted = &interrupted;

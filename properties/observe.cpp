@@ -98,13 +98,17 @@ std::vector<Observation> observe_again(const Setting& setting, const Kernel& ker
   HostMemory before(arena.bytes);
   const std::shared_ptr<std::byte> after = backend.image_memory(arena.bytes);
   std::vector<Observation> seen(static_cast<std::size_t>(times));
+  if (const LaunchError declined = decline(kernel, setting.plan); !declined.empty()) {
+    for (Observation& one : seen) one.refused = declined.why;
+    return seen;
+  }
   for (std::int64_t rank = 0; rank < setting.plan.value.geometry.tp; ++rank) {
     fill_arena(before.span(), arena, setting.plan, setting.inputs, rank, Poison::A);
     const std::unique_ptr<Placement> placement = backend.place(setting.plan, setting.inputs, rank, arena);
     for (Observation& one : seen) {
       if (!one.refused.empty()) continue;
       std::memcpy(after.get(), before.data(), static_cast<std::size_t>(arena.bytes));
-      one.refused = placement->run(kernel, {after.get(), static_cast<std::size_t>(arena.bytes)}, threads);
+      one.refused = placement->run(kernel, {after.get(), static_cast<std::size_t>(arena.bytes)}, threads).why;
       if (one.refused.empty()) one.ranks.push_back(rows_left(setting, arena, rank, after.get()));
     }
   }

@@ -24,7 +24,7 @@ struct Setting {
 using RowsLeft = std::vector<Bytes>;
 
 struct Observation {
-  LaunchError refused;                                              // of the first rank whose launch was refused
+  std::string refused;                                              // why, of the first rank whose launch was refused
   std::vector<std::map<std::string, RowsLeft, std::less<>>> ranks;  // by buffer
 };
 

@@ -124,7 +124,7 @@ TEST(BuiltinComputeSlotMapping, GivesTheSlotsOfTheCase) {
   const Planned planned(kSlots);
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     const auto memory = planned.run("builtin:compute_slot_mapping", rank);
-    EXPECT_EQ(memory.refused, "");
+    EXPECT_EQ(memory.refused.why, "");
     const TensorPlan& out = planned.plan.tensor("slot_mapping");
     const auto* slots = reinterpret_cast<const std::int64_t*>(memory.storage.at("slot_mapping").data());
     ASSERT_EQ(out.shape, (std::vector<std::int64_t>{3, 60}));
@@ -172,7 +172,7 @@ TEST(BuiltinFusedNormRope, WritesWhatEveryRankMustHave) {
   const auto first = planned.run("builtin:fused_norm_rope", 0);
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     const auto memory = planned.run("builtin:fused_norm_rope", rank);
-    EXPECT_EQ(memory.refused, "");
+    EXPECT_EQ(memory.refused.why, "");
     for (const std::string name : {"q_c_out", "kv_c_out", "k_pe_out", "index_k_out", "topk_indices"}) {
       EXPECT_EQ(memory.storage.at(name), first.storage.at(name)) << name << " of rank " << rank;
       const Bytes& bytes = memory.storage.at(name);
@@ -261,7 +261,7 @@ TEST(BuiltinGatherCache, PiecesPutTogetherAreTheContextOfOneRank) {
         Bytes pieces;
         for (std::int64_t rank = 0; rank < world_size; ++rank) {
           const auto memory = planned.run("builtin:gather_cache", rank);
-          EXPECT_EQ(memory.refused, "");
+          EXPECT_EQ(memory.refused.why, "");
           const Bytes& piece = memory.storage.at("workspace");
           pieces.insert(pieces.end(), piece.begin(), piece.end());
         }

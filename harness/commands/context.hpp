@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ struct Context {
   Ops ops;
   std::map<std::string, Reference, std::less<>> references;  // by op
   std::vector<Kernel> kernels;
+  // The kernel from elsewhere that a spec ("lib:<file.so>") names; nullopt where the spec is of no such kind. Throws
+  // InputError.
+  std::function<std::optional<Kernel>(const std::string& spec)> load_kernel;
   std::vector<EmbeddedFile> corpus;                // the scenarios of `repro`
   std::function<std::string(Backend&)> self_test;  // "" or what differs
   const std::atomic<int>* interrupted = nullptr;   // a signal's number once one came

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "harness/core/error.hpp"
 #include "harness/report/text.hpp"
@@ -14,6 +16,7 @@ constexpr std::string_view kBuiltin = "builtin:";
 [[noreturn]] void no_such_kernel(const std::vector<Kernel>& kernels, const std::string& spec, const std::string& bare) {
   std::vector<std::string> known;
   for (const Kernel& kernel : kernels) {
+    if (kernel.declared) continue;
     known.push_back(kernel.op + (kernel.fault.empty() ? "" : "@" + kernel.fault));
     if (!kernel.fault.empty()) known.push_back("@" + kernel.fault);
   }
@@ -22,29 +25,52 @@ constexpr std::string_view kBuiltin = "builtin:";
                    (near.empty() ? "; dcpcheck kernels shows them" : ": did you mean " + near + "?"));
 }
 
+struct Spec {
+  std::optional<std::string> op;  // that stands before "="
+  std::string kernel;
+};
+
+// A file's path may have a "=" as well.
+Spec parse(const std::string& spec) {
+  const std::size_t equals = spec.find('=');
+  if (equals == std::string::npos || equals > spec.find(':')) return {std::nullopt, spec};
+  return {spec.substr(0, equals), spec.substr(equals + 1)};
+}
+
+void load(Context& context, const std::string& spec) {
+  std::vector<Kernel>& kernels = context.kernels;
+  if (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return kernel.name == spec; })) return;
+  if (std::optional<Kernel> kernel = context.load_kernel(spec)) kernels.push_back(std::move(*kernel));
+}
+
 }  // namespace
 
-std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, const std::vector<std::string>& specs) {
+std::vector<const Kernel*> select_kernels(Context& context, const std::vector<std::string>& specs) {
+  std::vector<Kernel>& kernels = context.kernels;
+  for (const std::string& spec : specs) load(context, parse(spec).kernel);
   std::vector<const Kernel*> selected;
   for (const std::string& spec : specs) {
-    // "op=SPEC": a kernel of that op.
-    const std::size_t equals = spec.find('=');
-    const std::string wanted = equals == std::string::npos ? "" : spec.substr(0, equals);
-    const std::string named = equals == std::string::npos ? spec : spec.substr(equals + 1);
+    const Spec wanted = parse(spec);
+    const std::string& named = wanted.kernel;
     const std::string bare = named.starts_with(kBuiltin) ? named.substr(kBuiltin.size()) : named;
     const std::size_t at = std::min(bare.find('@'), bare.size());
     const std::string op = bare.substr(0, at);
     const std::string fault = at < bare.size() ? bare.substr(at + 1) : "";
     const bool any_op = op.empty() && !fault.empty() && bare == named;
-    const std::size_t before = selected.size();
+    const auto is_named = [&](const Kernel& kernel) {
+      if (kernel.declared) return kernel.name == named;
+      return kernel.fault == fault && (any_op || kernel.op == op) && at + 1 != bare.size();
+    };
     bool known = false;
     for (const Kernel& kernel : kernels) {
-      if (kernel.fault != fault || (!any_op && kernel.op != op) || (at + 1 == bare.size())) continue;
-      if (equals != std::string::npos && kernel.op != wanted) continue;
+      if (!is_named(kernel)) continue;
+      if (wanted.op && kernel.declared && kernel.op != *wanted.op)
+        throw InputError("--kernel " + text::printable(spec) + ": the library's kernel is one of " + kernel.op);
+      if (wanted.op && kernel.op != *wanted.op) continue;
       known = true;
       if (std::find(selected.begin(), selected.end(), &kernel) == selected.end()) selected.push_back(&kernel);
     }
-    if (selected.size() == before && !known) no_such_kernel(kernels, spec, wanted.empty() || at > 0 ? bare : wanted + bare);
+    if (!known) no_such_kernel(kernels, spec, !wanted.op || wanted.op->empty() || at > 0 ? bare : *wanted.op + bare);
   }
   return selected;
 }

@@ -11,9 +11,10 @@
 
 namespace dcpcheck {
 
-// The kernels that `specs` ("builtin:<op>[@fault]", "<op>[@fault]", "@fault": of every op that has it; each also with
-// "<op>=" before it) name, sorted by op in the order given. Throws InputError where a spec names none.
-std::vector<const Kernel*> select_kernels(const std::vector<Kernel>& kernels, const std::vector<std::string>& specs);
+// The kernels that `specs` ("builtin:<op>[@fault]", "<op>[@fault]", "@fault": of every op that has it; "lib:<file.so>"; each
+// also with "<op>=" before it) name, in the order given. Those from elsewhere are loaded and put behind context.kernels, so
+// nothing may point into it yet. Throws InputError where a spec names none.
+std::vector<const Kernel*> select_kernels(Context& context, const std::vector<std::string>& specs);
 
 // By op: the fixed kernel, then those whose fault ("<fault>", of a pipeline also "<op>@<fault>") is named in a case's
 // `expect`, by first mention.

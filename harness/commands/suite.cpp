@@ -15,8 +15,8 @@
 namespace dcpcheck {
 namespace {
 
-std::string replay_line(const Context& context, const RunSettings& settings, const NamedCase& named,
-                        const std::string& kernel, const Law* law) {
+std::string replay_line(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel,
+                        const Law* law) {
   std::string line = text::shell_quote(context.program) + " run --backend " + settings.backend->name() + " --kernel " +
                      text::shell_quote(kernel);
   if (law != nullptr) line += " --law " + law->name;
@@ -33,6 +33,7 @@ Result new_result(const Context& context, const RunSettings& settings, const Nam
   result.name = named.file.name;
   result.op = named.op->name;
   result.kernel = kernel;
+  result.contract = named.file.value.contract;
   result.backend = settings.backend->name();
   result.world_size = named.file.value.geometry.world_size;
   result.token_rows = named.file.value.geometry.live_tokens();
@@ -51,8 +52,8 @@ Result skipped_result(const Context& context, const RunSettings& settings, const
 }
 
 Workbench bench_of(const Context& context, const RunSettings& settings) {
-  return {&context.ops, &context.references, &context.kernels, settings.backend.get(),
-          settings.threads, settings.memory, context.interrupted};
+  return {&context.ops,     &context.references, &context.kernels,   settings.backend.get(),
+          settings.threads, settings.memory,     context.interrupted};
 }
 
 // What the law of `run` says of the case; there are no digests in it, as it may be about many launches.
@@ -129,8 +130,9 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
       result.output_digests = std::move(outcome.outputs);
       result.tokens = std::move(outcome.tokens);
       result.seconds = outcome.seconds;
+      const bool skipped = result.verdict.status == Status::skipped;
       suite.report.results.push_back(std::move(result));
-      suite.consumed.push_back({&job, &kernel, std::move(outcome.consumed)});
+      if (!skipped) suite.consumed.push_back({&job, &kernel, std::move(outcome.consumed)});
     }
   }
   context.check_interrupted();

@@ -169,6 +169,11 @@ class Parser {
   int depth_ = 0;
 };
 
+void collect_names(const Node& node, std::set<std::string>& names) {
+  if (node.kind == Node::Kind::name) names.insert(node.symbol);
+  for (const NodePtr& part : node.of) collect_names(*part, names);
+}
+
 struct Evaluator {
   const std::string& text;
   const Environment& environment;
@@ -248,6 +253,12 @@ Term Expression::evaluate(const Environment& environment) const {
 std::int64_t Expression::integer(const Environment& environment) const {
   if (!root_) throw InputError("an empty expression has no value");
   return Evaluator{text_, environment}.integer(*root_);
+}
+
+std::set<std::string> Expression::names() const {
+  std::set<std::string> names;
+  if (root_) collect_names(*root_, names);
+  return names;
 }
 
 }  // namespace dcpcheck

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -34,6 +35,9 @@ class Expression {
   Term evaluate(const Environment& environment) const;
   std::int64_t integer(const Environment& environment) const;
   bool truth(const Environment& environment) const { return integer(environment) != 0; }
+
+  // The names that it asks the environment for.
+  std::set<std::string> names() const;
 
   struct Node;
 

@@ -34,6 +34,13 @@ TEST(Expression, FollowsTheUsualPrecedence) {
   EXPECT_EQ(value("10 - 3 - 2"), 5);
 }
 
+TEST(Expression, NamesAllThatItMayAskFor) {
+  EXPECT_EQ(Expression("0 && mla.present ? min(T, width) : layout == 'bf16'").names(),
+            (std::set<std::string>{"T", "layout", "mla.present", "width"}));
+  EXPECT_TRUE(Expression("1 + 2").names().empty());
+  EXPECT_TRUE(Expression().names().empty());
+}
+
 TEST(Expression, KnowsNamesStringsAndFunctions) {
   EXPECT_EQ(value("layout == 'fp8'"), 1);
   EXPECT_EQ(value("layout != 'fp8'"), 0);

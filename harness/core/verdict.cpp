@@ -27,6 +27,7 @@ std::string_view name_of(Reason reason) {
     case Reason::uninitialised_read: return "uninitialised-read";
     case Reason::race: return "race";
     case Reason::launch_refused: return "launch-refused";
+    case Reason::floating_point_mode: return "floating-point-mode";
     case Reason::law: return "law";
     case Reason::nothing_compared: return "nothing-compared";
   }

@@ -13,16 +13,17 @@ enum class Status : std::uint8_t { pass, fail, crash, hang, flaky, skipped, inco
 
 enum class Reason : std::uint8_t {
   none,
-  unwritten,           // must-write bytes that hold their poison after both runs
-  stray_write,         // bytes inside a buffer that must not be written
-  guard,               // bytes outside every buffer
-  input_changed,       // an input differs after the launch
-  inadmissible,        // a value that no right kernel gives
-  uninitialised_read,  // a written byte that depends on what lay in memory before
-  race,                // a written byte that differs between two runs on the same memory
-  launch_refused,      // the launch was an error, as a grid past CUDA's limits is
-  law,                 // what two launches left differs where a law says that it is the same
-  nothing_compared,    // no output and no must-not-write byte was looked at
+  unwritten,            // must-write bytes that hold their poison after both runs
+  stray_write,          // bytes inside a buffer that must not be written
+  guard,                // bytes outside every buffer
+  input_changed,        // an input differs after the launch
+  inadmissible,         // a value that no right kernel gives
+  uninitialised_read,   // a written byte that depends on what lay in memory before
+  race,                 // a written byte that differs between two runs on the same memory
+  launch_refused,       // the launch was an error, as a grid past CUDA's limits is
+  floating_point_mode,  // a kernel from elsewhere left its thread rounding or flushing in another way
+  law,                  // what two launches left differs where a law says that it is the same
+  nothing_compared,     // no output and no must-not-write byte was looked at
 };
 
 std::string_view name_of(Status status);  // "not-run", …

@@ -73,6 +73,7 @@ struct Launched {
 
 // Ends a run: no launch can follow.
 struct Stopped {
+  Status status = Status::fail;
   Reason reason = Reason::none;
   std::string why;
 };
@@ -140,9 +141,13 @@ class Generation {
     try {
       for (const Stage& stage : stages_of(value_)) run_stage(stage);
     } catch (const Stopped& stopped) {
-      verdict_.status = Status::fail;
+      verdict_.status = verdict_.violations.empty() ? stopped.status : Status::fail;
       verdict_.reason = verdict_.violations.empty() ? stopped.reason : verdict_.violations.front().reason;
       verdict_.detail = "stopped at " + stage_ + ": " + stopped.why;
+    }
+    if (verdict_.status == Status::skipped) {
+      result.verdict = std::move(verdict_);
+      return result;
     }
     result.tokens = tokens();
     if (result.tokens->ids != result.tokens->poison_b_ids) {
@@ -234,8 +239,11 @@ class Generation {
     b.inputs = differ ? &inputs_b : &inputs_a;
     LaunchMemory& images = images_[workers_ == 1 ? 0 : static_cast<std::size_t>(label)];
     RankLaunch launch(done.plan, arena, *part.kernel, backend_, images, rank, threads_);
-    if (const LaunchError refused = launch.run(a, b); !refused.empty())
-      throw Stopped{Reason::launch_refused, name + ", rank " + std::to_string(label) + ": " + refused};
+    if (const LaunchError error = launch.run(a, b); !error.empty()) {
+      Verdict ended;
+      end_at(error, name + ", rank " + std::to_string(label), ended);
+      throw Stopped{ended.status, ended.reason, std::move(ended.detail)};
+    }
 
     const ReferenceOptions asked{threads_, part.kernel->lanes, value_.integer("judged_rows")};
     const std::string question = question_of(done.plan, inputs_a, rank, asked);
@@ -433,10 +441,10 @@ class Generation {
       if (slot < 0) continue;
       const bool twice = !seen.insert(slot).second;
       if (slot < slots && !twice) continue;
-      throw Stopped{Reason::inadmissible, "compute_slot_mapping gave the slot " + std::to_string(slot) + " of the " + group +
-                                              " cache on rank " + std::to_string(rank) +
-                                              (twice ? " to two tokens" : ", which has " + std::to_string(slots)) +
-                                              ": what follows cannot be launched"};
+      throw Stopped{Status::fail, Reason::inadmissible,
+                    "compute_slot_mapping gave the slot " + std::to_string(slot) + " of the " + group + " cache on rank " +
+                        std::to_string(rank) + (twice ? " to two tokens" : ", which has " + std::to_string(slots)) +
+                        ": what follows cannot be launched"};
     }
   }
 

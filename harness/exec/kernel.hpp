@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/plan.hpp"
+#include "harness/exec/declaration.hpp"
 
 namespace dcpcheck {
 
@@ -26,11 +29,26 @@ struct Launch {
   void* stream = nullptr;                            // CUDA: a cudaStream_t
 };
 
-// A launch that was refused, as CUDA refuses a grid: "" where it was accepted.
-using LaunchError = std::string;
+// Why a launch left nothing to judge; empty() where it was accepted.
+struct LaunchError {
+  enum class Kind : std::uint8_t {
+    refused,              // as CUDA refuses a grid
+    skipped,              // the kernel is not for this case, and says so
+    floating_point_mode,  // the kernel left its thread's floating-point mode changed
+  };
+
+  LaunchError() = default;
+  LaunchError(std::string refusal) : why(std::move(refusal)) {}
+  LaunchError(Kind what, std::string reason) : kind(what), why(std::move(reason)) {}
+
+  bool empty() const { return why.empty(); }
+
+  Kind kind = Kind::refused;
+  std::string why;
+};
 
 struct Kernel {
-  std::string name;  // "builtin:fused_norm_rope@k_gated"
+  std::string name;  // "builtin:fused_norm_rope@k_gated", "lib:./mine.so"
   std::string op;
   std::string fault;                               // empty: none is known
   std::string doc;                                 // what the fault does
@@ -40,6 +58,13 @@ struct Kernel {
   int lanes = 0;                                   // see ReferenceOptions
   std::function<LaunchError(const Launch&)> host;  // empty: cannot run there
   std::function<LaunchError(const Launch&)> cuda;
+  std::optional<Declaration> declared;  // of a kernel from elsewhere; absent: it is for every case of its op
 };
+
+// Why the kernel is not for the plan's case, by what it declares; empty() where it is.
+inline LaunchError decline(const Kernel& kernel, const Plan& plan) {
+  if (!kernel.declared) return {};
+  return {LaunchError::Kind::skipped, why_not(*kernel.declared, plan)};
+}
 
 }  // namespace dcpcheck

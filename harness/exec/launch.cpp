@@ -40,6 +40,20 @@ void add_findings(LaunchFindings&& findings, Verdict& verdict) {
   for (Violation& violation : findings.violations) verdict.violations.push_back(std::move(violation));
 }
 
+void end_at(const LaunchError& error, const std::string& where, Verdict& verdict) {
+  verdict.status = Status::fail;
+  verdict.detail = where + ": " + error.why;
+  if (!verdict.violations.empty()) {
+    verdict.reason = verdict.violations.front().reason;
+    return;
+  }
+  switch (error.kind) {
+    case LaunchError::Kind::refused: verdict.reason = Reason::launch_refused; break;
+    case LaunchError::Kind::floating_point_mode: verdict.reason = Reason::floating_point_mode; break;
+    case LaunchError::Kind::skipped: verdict.status = Status::skipped; break;
+  }
+}
+
 RankLaunch::RankLaunch(const Plan& plan, const ArenaLayout& arena, const Kernel& kernel, Backend& backend, LaunchMemory& memory,
                        std::int64_t rank, int threads)
     : plan_(plan), arena_(arena), kernel_(kernel), backend_(backend), memory_(memory), rank_(rank), threads_(threads) {
@@ -75,6 +89,7 @@ void RankLaunch::add_touched(const std::vector<Touched>& more) {
 }
 
 LaunchError RankLaunch::run(const Side& a, const Side& b) {
+  if (LaunchError declined = decline(kernel_, plan_); !declined.empty()) return declined;
   a_ = a;
   b_ = b;
   fill(memory_.before_a, a, Poison::A);

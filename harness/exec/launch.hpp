@@ -55,13 +55,17 @@ struct LaunchFindings {
 // Adds what a launch found to the verdict of its case.
 void add_findings(LaunchFindings&& findings, Verdict& verdict);
 
+// Ends the verdict of a case at a launch that left nothing to judge, `where` it was. A case that the kernel is not for is
+// skipped, but where an earlier launch of it was wrong.
+void end_at(const LaunchError& error, const std::string& where, Verdict& verdict);
+
 class RankLaunch {
  public:
   // Everything must outlive the object; `memory` is its own until it goes.
   RankLaunch(const Plan& plan, const ArenaLayout& arena, const Kernel& kernel, Backend& backend, LaunchMemory& memory,
              std::int64_t rank, int threads);
 
-  // Runs on both poisons. Returns why the launch was refused, or "". Throws HarnessError where the backend itself fails.
+  // Runs on both poisons; not at all where the kernel is not for the case. Throws HarnessError where the backend itself fails.
   LaunchError run(const Side& a, const Side& b);
 
   // After run(): whether the two runs left other bytes somewhere that must be written.

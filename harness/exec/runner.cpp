@@ -70,22 +70,21 @@ class CaseRun {
       check_interrupted(options_);
       if (!run_rank(rank, result)) break;
     }
-    result.all_digest = combine_digests(result.outputs);
+    if (result.verdict.status == Status::skipped) result.outputs.clear();
+    if (result.verdict.status != Status::skipped) result.all_digest = combine_digests(result.outputs);
     conclude(result.verdict);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result;
   }
 
  private:
-  // False where the launch was refused: then no further rank is tried.
+  // False where the launch left nothing to judge: then no further rank is tried.
   bool run_rank(std::int64_t rank, CaseResult& result) {
     Verdict& verdict = result.verdict;
     RankLaunch launch(plan_, arena_, kernel_, backend_, memory_, rank, options_.threads);
     const Side side{&prepared_.inputs, {}};
-    if (const LaunchError refused = launch.run(side, side); !refused.empty()) {
-      verdict.status = Status::fail;
-      verdict.reason = Reason::launch_refused;
-      verdict.detail = "rank " + std::to_string(rank) + ": " + refused;
+    if (const LaunchError error = launch.run(side, side); !error.empty()) {
+      end_at(error, "rank " + std::to_string(rank), verdict);
       return false;
     }
     check_interrupted(options_);

@@ -36,7 +36,19 @@ class Painter {
 
 std::string short_hash(const std::string& digest) { return digest.empty() ? std::string(kNothing) : digest.substr(0, 8); }
 
-std::string kernel_label(const Result& result) { return result.fault.empty() ? "fixed" : text::printable(result.fault); }
+bool is_from_elsewhere(const Result& result) { return !result.kernel.starts_with("builtin:"); }
+
+// Of a library, its file without the folders.
+std::string kernel_label(const Result& result) {
+  if (is_from_elsewhere(result)) return text::printable(result.kernel.substr(result.kernel.find_last_of(":/") + 1));
+  return result.fault.empty() ? "fixed" : text::printable(result.fault);
+}
+
+std::string contract_in_words(const Result& result) {
+  std::vector<std::string> words;
+  for (const auto& [option, value] : result.contract) words.push_back(option + " " + value);
+  return text::list(words);
+}
 
 std::string name_label(const Result& result) {
   return text::printable(result.name.empty() ? result.case_reference : result.name);
@@ -208,6 +220,9 @@ std::string paragraph(const Result& result, const Painter& paint) {
     body += text::wrap("  " + text::printable(sentence), kColumns, 4);
   if (!verdict.detail.empty()) body += text::wrap("  " + text::printable(verdict.detail), kColumns, 4);
   if (!result.cause.empty()) body += text::wrap("  Cause: " + text::printable(result.cause), kColumns, 4);
+  // Ours follow whatever the case has.
+  if (is_from_elsewhere(result) && !result.contract.empty())
+    body += text::wrap("  Contract options: " + contract_in_words(result), kColumns, 4);
   return "\n" + (result.as_expected ? paint.strong(head) : paint.bad(head)) + "\n" + body;
 }
 
@@ -294,7 +309,8 @@ ScenarioName scenario_of(const std::string& name) {
 std::string render_console(const Report& report, ConsoleStyle style) {
   const Painter paint(style);
   if (report.results.empty()) return "no result\n";
-  const bool of_laws = std::any_of(report.results.begin(), report.results.end(), [](const Result& r) { return !r.law.empty(); });
+  const bool of_laws =
+      std::any_of(report.results.begin(), report.results.end(), [](const Result& r) { return !r.law.empty(); });
   std::string page = comes_in_pairs(report) ? paired_table(report, paint)
                      : of_laws              ? law_table(report, paint)
                                             : plain_table(report, paint);

@@ -26,6 +26,7 @@ std::string_view in_words(Reason reason) {
     case Reason::uninitialised_read: return "depends on memory that nobody wrote";
     case Reason::race: return "differs between two runs on the same memory";
     case Reason::launch_refused: return "launch refused";
+    case Reason::floating_point_mode: return "floating-point mode changed";
     case Reason::law: return "breaks a law";
     case Reason::nothing_compared: return "nothing compared";
   }

@@ -92,6 +92,8 @@ Value result(const Result& value) {
   const Verdict& verdict = value.verdict;
   Object outputs;
   for (const auto& [name, digest] : value.output_digests) outputs.emplace_back(name, digest);
+  Object contract;
+  for (const auto& [option, choice] : value.contract) contract.emplace_back(option, choice);
   Array violations;
   for (const Violation& one : verdict.violations) violations.push_back(violation(one));
   Object object{{"case", value.case_reference},
@@ -100,6 +102,7 @@ Value result(const Result& value) {
                 {"op", value.op},
                 {"kernel", value.kernel},
                 {"fault", text_or_null(value.fault)},
+                {"contract", std::move(contract)},
                 {"backend", value.backend},
                 {"world_size", value.world_size},
                 {"status", name_of(verdict.status)},

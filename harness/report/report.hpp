@@ -47,9 +47,10 @@ struct Result {
   std::string case_reference;  // what `dcpcheck run` takes for it: a path, or "repro:<name>"
   std::string id;              // 16 hex digits
   std::string name, op;
-  std::string kernel;  // "builtin:<op>@<fault>"
-  std::string fault;   // empty: none
-  std::string law;     // that alone was asked; empty: every element was judged
+  std::string kernel;                           // "builtin:<op>@<fault>"
+  std::string fault;                            // empty: none
+  std::string law;                              // that alone was asked; empty: every element was judged
+  std::map<std::string, std::string> contract;  // the case's contract options, by name: what the kernel was held to
   std::string backend;
   std::int64_t world_size = 1;
   std::int64_t token_rows = 0;  // live rows of the launch

@@ -16,6 +16,7 @@ inline Result sample_result(const std::string& name, const std::string& fault, s
   result.op = "fused_norm_rope";
   result.kernel = "builtin:fused_norm_rope" + (fault.empty() ? "" : "@" + fault);
   result.fault = fault;
+  result.contract = {{"division", "rn"}, {"tile_scale", "fp32_div"}};
   result.backend = "host";
   result.world_size = world_size;
   result.token_rows = 512;

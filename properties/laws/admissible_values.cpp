@@ -15,6 +15,10 @@ Law admissible_values() {
           [](Trial& trial) {
             LawFindings findings;
             const Verdict& verdict = trial.judged().verdict;
+            if (verdict.status == Status::skipped) {
+              findings.silent = verdict.detail;
+              return findings;
+            }
             findings.compared = verdict.compared;
             for (const Violation& violation : verdict.violations) {
               if (is_of_values(violation.reason)) findings.violations.push_back(violation);

@@ -5,8 +5,10 @@ namespace {
 
 bool is_of_writing(Reason reason) {
   return reason == Reason::unwritten || reason == Reason::stray_write || reason == Reason::guard ||
-         reason == Reason::input_changed || reason == Reason::launch_refused;
+         reason == Reason::input_changed;
 }
+
+bool is_of_launching(Reason reason) { return reason == Reason::launch_refused || reason == Reason::floating_point_mode; }
 
 }  // namespace
 
@@ -15,8 +17,12 @@ Law write_set() {
           [](Trial& trial) {
             LawFindings findings;
             const Verdict& verdict = trial.judged().verdict;
+            if (verdict.status == Status::skipped) {
+              findings.silent = verdict.detail;
+              return findings;
+            }
             findings.compared = verdict.must_write + verdict.guarded;
-            if (verdict.reason == Reason::launch_refused) findings.detail = verdict.detail;
+            if (is_of_launching(verdict.reason)) findings.detail = verdict.detail;
             for (const Violation& violation : verdict.violations) {
               if (is_of_writing(violation.reason)) findings.violations.push_back(violation);
             }

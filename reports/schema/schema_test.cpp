@@ -222,9 +222,9 @@ TEST(ReportSchema, AdmitsWhatReproWritesAndNoEditOfIt) {
   }
   good["results"][0]["worst_error"] = {{"fraction", "inf"}, {"buffer", "q_c_out"}, {"rank", 0}, {"index", {0, 1}}};
   for (const char* field :
-       {"case",     "id",      "name",       "op",          "kernel",     "fault",  "backend",         "world_size",
-        "status",   "reason",  "expected",   "as_expected", "digests",    "tokens", "tokens_poison_b", "tainted",
-        "left_out", "written", "must_write", "worst_error", "violations", "replay"}) {
+       {"case",       "id",       "name",    "op",         "kernel",      "fault",      "contract", "backend",
+        "world_size", "status",   "reason",  "expected",   "as_expected", "digests",    "tokens",   "tokens_poison_b",
+        "tainted",    "left_out", "written", "must_write", "worst_error", "violations", "replay"}) {
     expect_rejected("report", good, {{field, [&](Json& d) { d["results"][0].erase(field); }}});
   }
   expect_rejected(
@@ -235,6 +235,7 @@ TEST(ReportSchema, AdmitsWhatReproWritesAndNoEditOfIt) {
        {"an unknown field of a result", [](Json& d) { d["results"][0]["extra"] = 1; }},
        {"an unknown status", [](Json& d) { d["results"][0]["status"] = "ok"; }},
        {"an unknown reason", [](Json& d) { d["results"][0]["violations"][0]["reason"] = "stray_write"; }},
+       {"a contract option without a value", [](Json& d) { d["results"][0]["contract"]["division"] = nullptr; }},
        {"an unknown backend", [](Json& d) { d["results"][0]["backend"] = "auto"; }},
        {"a short digest", [](Json& d) { d["results"][0]["digests"]["all"] = "abc"; }},
        {"an output without its rank", [](Json& d) { d["results"][0]["digests"]["outputs"]["q_c_out"] = std::string(64, '0'); }},

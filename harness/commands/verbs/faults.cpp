@@ -168,7 +168,7 @@ int run(const Arguments& arguments, Context& context) {
   const std::uint64_t budget = budget_of(arguments);
   std::vector<const Kernel*> faults;
   std::vector<std::string> skipped;
-  const std::vector<const Kernel*> wanted = select_kernels(context.kernels, settings.kernels);
+  const std::vector<const Kernel*> wanted = select_kernels(context, settings.kernels);
   for (const Kernel& kernel : context.kernels) {
     const bool chosen = settings.kernels.empty() || std::find(wanted.begin(), wanted.end(), &kernel) != wanted.end();
     if (kernel.fault.empty() || !chosen) continue;

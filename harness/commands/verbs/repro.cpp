@@ -75,7 +75,7 @@ int run(const Arguments& arguments, Context& context) {
   const CaseRules rules{settings.seed, settings.memory};
   const std::vector<NamedCase> cases = in_order(
       arguments.has("--corpus") ? load_cases(context, {arguments.text("--corpus")}, rules) : load_embedded(context, rules));
-  const std::vector<Job> jobs = jobs_for(context.kernels, cases, select_kernels(context.kernels, settings.kernels));
+  const std::vector<Job> jobs = jobs_for(context.kernels, cases, select_kernels(context, settings.kernels));
   if (arguments.has("--list")) {
     list(jobs, *context.out);
     return 0;

@@ -74,7 +74,7 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
 int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
-  const std::vector<const Kernel*> selected = select_kernels(context.kernels, settings.kernels);
+  const std::vector<const Kernel*> selected = select_kernels(context, settings.kernels);
   const std::vector<NamedCase> cases = load_cases(context, arguments.operands, {settings.seed, settings.memory});
   for (const NamedCase& named : cases) {
     std::error_code error;

@@ -1,0 +1,2 @@
+#define RUN return 7;
+#include "library.h"

@@ -1,0 +1,3 @@
+#define REQUIREMENT \
+  { "hidden_size %", NULL }
+#include "library.h"

@@ -1,0 +1,2 @@
+#define OPTION_COUNT 5000
+#include "library.h"

@@ -1,0 +1,2 @@
+#define DEVICES DCPCHECK_CUDA
+#include "library.h"

@@ -1,0 +1,3 @@
+#define REQUIREMENT \
+  { "T / (T - T) == 0", NULL }
+#include "library.h"

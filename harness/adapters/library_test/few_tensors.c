@@ -1,0 +1,3 @@
+#define TENSORS tensors
+#define TENSOR_COUNT 1
+#include "library.h"

@@ -1,0 +1,2 @@
+#define DEVICES 0
+#include "library.h"

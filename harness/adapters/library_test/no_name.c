@@ -1,0 +1,2 @@
+#define NAME ""
+#include "library.h"

@@ -1,0 +1,2 @@
+#define NO_RUN
+#include "library.h"

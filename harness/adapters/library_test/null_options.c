@@ -1,0 +1,2 @@
+#define OPTIONS NULL
+#include "library.h"

@@ -1,0 +1,3 @@
+#define OPTION \
+  { "norm_round", NULL }
+#include "library.h"

@@ -1,0 +1,3 @@
+#define REQUIREMENT \
+  { "embeds_eps > 0", NULL }
+#include "library.h"

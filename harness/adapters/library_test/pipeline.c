@@ -1,0 +1,2 @@
+#define OP "generate"
+#include "library.h"

@@ -1,0 +1,5 @@
+#include <stdio.h>
+#define RUN                                                        \
+  snprintf(launch->message, launch->message_size, "no such grid"); \
+  return DCPCHECK_REFUSED;
+#include "library.h"

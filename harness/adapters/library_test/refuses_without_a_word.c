@@ -1,0 +1,2 @@
+#define RUN return DCPCHECK_REFUSED;
+#include "library.h"

@@ -1,0 +1,2 @@
+#define OP "fused_eh_nrom"
+#include "library.h"

@@ -1,0 +1,3 @@
+#define OPTION \
+  { "norm_raund", "bf16" }
+#include "library.h"

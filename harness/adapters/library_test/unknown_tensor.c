@@ -1,0 +1,4 @@
+#define TENSORS tensors
+#define TENSOR_COUNT 1
+#define TENSOR "outt"
+#include "library.h"

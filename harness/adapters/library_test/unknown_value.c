@@ -1,0 +1,3 @@
+#define OPTION \
+  { "norm_round", "fp16" }
+#include "library.h"

@@ -1,0 +1,2 @@
+#define NAME "idle"
+#include "library.h"

@@ -1,0 +1,133 @@
+#include "harness/exec/declaration.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "harness/core/error.hpp"
+#include "harness/core/reader.hpp"
+
+namespace dcpcheck {
+namespace {
+
+// What the environment of a case has besides params and options: see make_plan.
+constexpr std::array<std::string_view, 11> kSizes{"T",      "live", "capacity",     "R", "G", "tp", "W", "I",
+                                                  "cached", "idle", "last_position"};
+constexpr std::array<std::string_view, 11> kOfGroup{"present",
+                                                    "mapped",
+                                                    "own_map",
+                                                    "sharded",
+                                                    "blocks",
+                                                    "block_size",
+                                                    "kernel_block_size",
+                                                    "table_columns",
+                                                    "chunk_rows",
+                                                    "context_rows",
+                                                    "block_stride_padding"};
+
+template <class List>
+bool has(const List& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = nearest_name(word, known);
+  return near.empty() ? "" : ": did you mean " + near + "?";
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : " or ") + word;
+  return list;
+}
+
+// Every name that a condition on cases of `op` may ask for, but for cache groups of any name.
+std::vector<std::string> terms_of(const Op& op) {
+  std::vector<std::string> terms(kSizes.begin(), kSizes.end());
+  terms.emplace_back("padding.in_range");
+  for (const Param& param : op.params)
+    if (param.kind != Param::Kind::number) terms.push_back(param.name);
+  for (const Option& option : op.contract) terms.push_back("option." + option.name);
+  for (const std::string& group : op.caches)
+    for (const std::string_view term : kOfGroup) terms.push_back(group + "." + std::string(term));
+  return terms;
+}
+
+bool is_term(const Op& op, const std::vector<std::string>& terms, const std::string& name) {
+  if (has(terms, name)) return true;
+  const std::size_t dot = name.find('.');
+  return dot != std::string::npos && has(op.caches, "*") && has(kOfGroup, name.substr(dot + 1));
+}
+
+void check_options(const Declaration& declaration, const Op& op, const std::string& source) {
+  for (const auto& [name, values] : declaration.options) {
+    const Option* option = op.option(name);
+    if (option == nullptr) {
+      std::vector<std::string> known;
+      for (const Option& each : op.contract) known.push_back(each.name);
+      throw InputError(source + ": it follows the contract option '" + name + "', which " + op.name + " does not have" +
+                       suggestion(name, known));
+    }
+    for (const std::string& value : values)
+      if (!has(option->values, value))
+        throw InputError(source + ": it follows the contract option " + name + " as '" + value + "', which is none of " +
+                         listed(option->values));
+  }
+}
+
+void check_tensors(const Declaration& declaration, const Op& op, const std::string& source) {
+  if (!declaration.tensors) return;
+  std::vector<std::string> known;
+  for (const TensorSpec& tensor : op.tensors) known.push_back(tensor.name);
+  for (const std::string& name : *declaration.tensors)
+    if (!has(known, name))
+      throw InputError(source + ": it knows the tensor '" + name + "', which " + op.name + " does not have" +
+                       suggestion(name, known));
+}
+
+void check_requirements(const Declaration& declaration, const Op& op, const std::string& source) {
+  const std::vector<std::string> terms = terms_of(op);
+  for (const Requirement& requirement : declaration.requirements) {
+    for (const std::string& name : requirement.that.names()) {
+      if (is_term(op, terms, name)) continue;
+      const std::string begin = source + ": its requirement \"" + requirement.that.text() + "\" names '" + name + "', which ";
+      if (op.param(name) != nullptr) throw InputError(begin + "is no whole number or choice");
+      throw InputError(begin + op.name + " does not have" + suggestion(name, terms));
+    }
+  }
+}
+
+}  // namespace
+
+void check_declaration(const Declaration& declaration, const Op& op, const std::string& source) {
+  check_options(declaration, op, source);
+  check_tensors(declaration, op, source);
+  check_requirements(declaration, op, source);
+}
+
+std::string why_not(const Declaration& declaration, const Plan& plan) {
+  for (const Option& option : plan.op->contract) {
+    const auto followed = declaration.options.find(option.name);
+    const std::vector<std::string> fallback{option.values.front()};
+    const std::vector<std::string>& values = followed == declaration.options.end() ? fallback : followed->second;
+    const std::string& wanted = plan.value.option(option.name);
+    if (!has(values, wanted))
+      return "it follows the contract option " + option.name + " as " + listed(values) + ", and the case has " + wanted;
+  }
+  if (declaration.tensors) {
+    for (const TensorPlan& tensor : plan.tensors)
+      if (!has(*declaration.tensors, tensor.spec->name))
+        return "it does not know the tensor " + tensor.name + ", which the case has";
+  }
+  for (const Requirement& requirement : declaration.requirements) {
+    try {
+      if (requirement.that.truth(plan.environment)) continue;
+    } catch (const InputError& error) {
+      return "its requirement cannot be worked out for the case: " + std::string(error.what());
+    }
+    return "it requires " + (requirement.say.empty() ? requirement.that.text() : requirement.say);
+  }
+  return "";
+}
+
+}  // namespace dcpcheck
