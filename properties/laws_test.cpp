@@ -52,7 +52,9 @@ TEST_P(Laws, HoldOnTheFixedKernel) {
     RC_ASSERT(verdict.status == Status::pass || verdict.status == Status::skipped);
   });
   // Of few cases a law may have nothing to say: powers of two are rare.
-  if (cases > 100) EXPECT_GT(spoke, 0);
+  if (cases > 100) {
+    EXPECT_GT(spoke, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()),
@@ -80,7 +82,9 @@ TEST(AllLaws, AreSilentOfOpsThatDoNotNameThem) {
   Trial trial(bench.bench, op, bench.kernel("gather_cache"), plain_case(op));
   for (const Law& law : all_laws()) {
     const Verdict verdict = verdict_of(law, apply(law, trial));
-    if (!obeys(op, law)) EXPECT_EQ(verdict.status, Status::skipped) << law.name;
+    if (!obeys(op, law)) {
+      EXPECT_EQ(verdict.status, Status::skipped) << law.name;
+    }
   }
 }
 
