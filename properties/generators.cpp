@@ -211,7 +211,9 @@ class Generator::Implementation {
         if (draft.missed) return std::nullopt;
       }
       settle(op_, draft.value);
-      const std::int64_t most = launch != 0 ? options_.large_cost : options_.cost;
+      const bool sparse =
+          std::any_of(sparse_.begin(), sparse_.end(), [&](int d) { return wishes.must[static_cast<std::size_t>(d)] == 1; });
+      const std::int64_t most = launch != 0 || sparse ? options_.large_cost : options_.cost;
       Environment environment = environment_of(op_, draft.value);
       for (int repair = 0; repair <= kRepairs; ++repair) {
         if (const Rule* broken = broken_rule(environment, wishes)) {

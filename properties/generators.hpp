@@ -19,8 +19,8 @@ struct GenerateOptions {
   // case of this cost runs in a few milliseconds.
   std::int64_t cost = 2'000'000;
   std::int64_t memory = std::int64_t{1} << 30;  // bytes that a case may take (Plan::memory)
-  // Each so manieth case launches 65,535, 65,536 or 65,537 rows of the least width; 0: none. They may cost more. The case
-  // before it has a sparse cache, where the op writes any.
+  // Each so manieth case launches 65,535, 65,536 or 65,537 rows of the least width; 0: none. The case before
+  // it has a sparse cache, where the op writes any. Both may cost more.
   std::int64_t large_every = 64;
   std::int64_t large_cost = 8'000'000;
   int trials = 24;  // attempts at a pair of buckets before it counts as infeasible; 0: no covering array, all cases are free

@@ -206,7 +206,7 @@ Step group_step(const Op& op, const std::string& name, const Numbers& numbers) {
         group.sparse = sparse >= 0 && pick(sparse, {400, 1}) == 1;
         if (group.sparse && group.spare_blocks > 2) {
           // Slots in which bytes pass 2^32, whatever the records; and such as pass 2^31 themselves.
-          static const std::vector<std::int64_t> slots = {1 << 25, 1 << 27, std::int64_t{3} << 30};
+          static const std::vector<std::int64_t> slots = {1 << 25, 1 << 25, 1 << 27, 1 << 27, std::int64_t{3} << 30};
           group.spare_blocks = std::min(dice.of(slots) / group.kernel_block_size, kMostSparse);
         }
         if (enabled >= 0) group.enabled = pick(enabled, {4, 1}) == 0;

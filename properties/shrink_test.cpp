@@ -71,6 +71,22 @@ class Shrinking : public testing::Test {
   }
 };
 
+TEST_F(Shrinking, ASparseCacheBecomesAPlainOneWhereThatIsEnough) {
+  const Case value = read(R"({"op": "fused_norm_rope", "geometry": {"batch": [{"uncached": 9}], "caches": {
+    "mla": {"block_size": 4, "spare_blocks": 60000000, "sparse": true},
+    "indexer": {"block_size": 4, "spare_blocks": 60000000, "sparse": true, "slot_mapping": "same"}}}})");
+  const auto has_both = [&](const Case& one) { return valid(one) && one.geometry.caches.size() == 2; };
+  for (const auto& [name, group] : least(value, has_both).geometry.caches) {
+    EXPECT_FALSE(group.sparse) << name;
+    EXPECT_LE(group.spare_blocks, CacheGroup().spare_blocks) << name;
+  }
+  const Case past = least(value, [&](const Case& one) {
+    return has_both(one) && one.geometry.caches.at("mla").spare_blocks * one.geometry.caches.at("mla").block_size >= 1 << 24;
+  });
+  EXPECT_TRUE(past.geometry.caches.at("mla").sparse) << "more blocks than a plain cache may have";
+  EXPECT_LT(past.geometry.caches.at("mla").spare_blocks, 30'000'000);
+}
+
 TEST_F(Shrinking, EndsAtTheLeastCaseWhereverItStarts) {
   const Wanted wanted = [](const Case& value) { return value.geometry.world_size > 1 && value.geometry.tokens() >= 3; };
   EXPECT_THAT(least_of_generated("merge_ranks", wanted, 8),

@@ -38,6 +38,7 @@ std::string gating_group(const Plan& plan, const std::vector<const Violation*>& 
 bool below_cache(const Plan& plan, const Violation& violation) {
   const TensorPlan* tensor = plan.find(violation.buffer);
   if (violation.reason != Reason::guard || tensor == nullptr || tensor->role != Role::cache) return false;
+  if (tensor->cache.sparse) return false;  // a 32-bit offset may come to the same place
   return std::any_of(violation.first.begin(), violation.first.end(), [&](const Element& element) {
     return element.index.size() == 1 && element.index[0] < 0 && element.index[0] >= -tensor->cache.block_stride;
   });

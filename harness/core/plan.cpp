@@ -120,10 +120,10 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
       tensor.storage_elements = product(tensor.cache.blocks, tensor.cache.block_stride, source);
       tensor.cache.sparse = value.geometry.caches.at(spec.cache).sparse;
       if (tensor.cache.sparse) {
-        constexpr std::int64_t most = std::int64_t{1} << 43;  // two of them fit into any process's addresses
+        constexpr std::int64_t most = std::int64_t{1} << 42;  // also under sanitizers, which leave a program few addresses
         if (tensor.storage_elements > most) {
           throw InputError(source + ": " + name + " spans " + std::to_string(tensor.storage_elements) +
-                           " bytes, but a sparse cache spans at most 2^43");
+                           " bytes, but a sparse cache spans at most 2^42");
         }
         tensor.cache.resident = most_resident(tensor.cache, value.geometry, source);
       }

@@ -75,7 +75,7 @@ class Examiner {
   void pages(PartFindings& found) const {
     for (const Touched& touched : images_.touched) {
       if (touched.buffer != buffer_.name) continue;
-      const bool outside = touched.byte < 0 || touched.byte >= buffer_.bytes;
+      const bool outside = touched.again == 0 && (touched.byte < 0 || touched.byte >= buffer_.bytes);
       Tally& tally = found.tallies[outside ? Reason::guard : Reason::stray_write];
       tally.count += std::max<std::int64_t>(touched.bytes, 1);
       if (tally.first.size() >= kShown) continue;

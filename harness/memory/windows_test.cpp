@@ -155,7 +155,7 @@ TEST_F(WindowsTest, SparseGroupsFollowTheirRules) {
     "caches":{"mla":{"sparse":true},"indexer":{"slot_mapping":"same"}}}})"),
               HasSubstr("spare_blocks and sparse must be those of the mla cache"));
   EXPECT_THAT([&] { plan(R"({"mla":{"block_size":1048576,"spare_blocks":67108864,"sparse":true}})"); },
-              testing::ThrowsMessage<InputError>(HasSubstr("at most 2^43")));
+              testing::ThrowsMessage<InputError>(HasSubstr("at most 2^42")));
   const Plan p = plan(kSparse);
   EXPECT_LT(p.memory, 1 << 25) << "windows, and not the range";
   EXPECT_THROW(static_cast<void>(make_plan(ops_.at("fused_norm_rope"), p.value, p.memory - 1)), InputError);
