@@ -153,7 +153,8 @@ TEST_P(Generators, SomeCachesAreSparse) {
   const Generator generator(op_, without_rows());
   int sparse = 0, others = 0;
   std::int64_t records = 0, past = 0;
-  for (std::uint64_t index = 0; index < 1280; ++index) {
+  for (std::uint64_t draw = 0; draw < 60; ++draw) {
+    const std::uint64_t index = draw / 3 * 64 + 60 + draw % 3;
     const Case value = generator(12, index);
     const auto& caches = value.geometry.caches;
     if (std::none_of(caches.begin(), caches.end(), [](const auto& group) { return group.second.sparse; })) continue;
@@ -168,7 +169,7 @@ TEST_P(Generators, SomeCachesAreSparse) {
     }
   }
   EXPECT_GT(sparse, 15) << "of 20";
-  EXPECT_LT(others, 20);
+  EXPECT_LT(others, 5);
   EXPECT_GT(records, 100);
   EXPECT_GT(past, records / 3);
 }
