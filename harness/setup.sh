@@ -72,6 +72,7 @@ ensure_packages() {
 # Where nvcc is: harness/cmake/options.cmake looks in the same two places.
 find_nvcc() { command -v nvcc || { [[ -x /usr/local/cuda/bin/nvcc ]] && echo /usr/local/cuda/bin/nvcc; }; }
 
+# DCPCHECK_CONFIGURE has further options for cmake.
 # build PRESET [ARGS of cmake --build…]: brings build/PRESET up to date, and prints nothing where it already is.
 build() {
   local preset=$1 directory=$root/build/$1
@@ -84,7 +85,9 @@ build() {
     key=$(cat -- "$root/CMakePresets.json"; find_nvcc || :)
     if [[ ! -f $directory/build.ninja || $key != "$(cat -- "$directory/configured" 2>/dev/null)" ]]; then
       say "building build/$preset: the first time takes some minutes"
-      quietly "$directory/configure.log" cmake --fresh -S "$root" --preset "$preset"
+      # Not quoted: options of cmake, one word each.
+      # shellcheck disable=SC2086
+      quietly "$directory/configure.log" cmake --fresh -S "$root" --preset "$preset" ${DCPCHECK_CONFIGURE:-}
       grep -o 'No nvcc.*' -- "$directory/configure.log" >&2 || :
       printf '%s\n' "$key" >"$directory/configured"
     fi
