@@ -6,10 +6,10 @@
 namespace dcpcheck::laws {
 namespace {
 
-// The first step from which two right runs may choose otherwise.
+// The first step from which two right runs may choose otherwise: its margin is too narrow, or is not known, as that of NaNs.
 std::size_t conclusive_steps(const Tokens& tokens) {
   std::size_t step = 0;
-  while (step < tokens.steps.size() && tokens.steps[step].conclusive()) ++step;
+  while (step < tokens.steps.size() && tokens.steps[step].known && tokens.steps[step].conclusive()) ++step;
   return step;
 }
 
