@@ -99,10 +99,9 @@ TEST_F(Faults, EachIsCaughtForItsReason) {
 }
 
 // What lies within the bounds of every element, only a law can tell.
-TEST_F(Faults, OfALawAreReportedByItAlone) {
+TEST_F(Faults, OfALawAreSeenByItAndByNoElement) {
   const std::vector<CaseText> all = cases({"/corpora/laws"});
   const json::Value kernels = parsed(run({"kernels", "--json", "-"}).out);
-  const json::Value laws = parsed(run({"laws", "--json", "-"}).out);
   std::size_t faults = 0;
   for (const json::Value& kernel : *kernels.get<json::Array>()) {
     if (text_at(kernel, "reason") != "law") continue;
@@ -115,14 +114,8 @@ TEST_F(Faults, OfALawAreReportedByItAlone) {
     const std::string& path = found->path;
     EXPECT_EQ(run({"run", path, "--kernel", name, "--backend", "host", "--law", law}).code, 1) << name;
     EXPECT_EQ(run({"run", path, "--backend", "host", "--law", law}).code, 0) << name;
-    std::vector<std::string> others = {"run", path, "--kernel", name, "--backend", "host"};
-    for (const json::Value& one : *laws.get<json::Array>()) {
-      if (text_at(one, "name") == law) continue;
-      others.emplace_back("--law");
-      others.push_back(text_at(one, "name"));
-    }
-    const Ended by_others = run(others);
-    EXPECT_EQ(by_others.code, 0) << name << ": " << by_others.out;
+    // Element by element there is nothing wrong.
+    EXPECT_EQ(run({"run", path, "--kernel", name, "--backend", "host"}).code, 0) << name;
   }
   EXPECT_GE(faults, 16U);
 }
