@@ -13,22 +13,14 @@ bool reports(const LawFindings& findings) {
   return findings.silent.empty() && (!findings.violations.empty() || !findings.detail.empty());
 }
 
-const Law& law_called(const std::string& name) {
-  const auto found = std::find_if(all_laws().begin(), all_laws().end(), [&](const Law& law) { return law.name == name; });
-  if (found == all_laws().end()) throw HarnessError("there is no law " + name);
-  return *found;
-}
-
 void stop_if_interrupted(const Workbench& bench) {
   if (bench.interrupted != nullptr && bench.interrupted->load() != 0) throw Interrupted(bench.interrupted->load());
 }
 
 }  // namespace
 
-std::vector<std::string> reporting(const Workbench& bench, const Op& op, const Kernel& kernel, const Case& value,
-                                   Verdict* verdict) {
+std::vector<std::string> reporting(Trial& trial, Verdict* verdict) {
   std::vector<std::string> names;
-  Trial trial(bench, op, kernel, value);
   for (const Law& law : all_laws()) {
     LawFindings findings = apply(law, trial);
     if (!reports(findings)) continue;
@@ -53,7 +45,7 @@ std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Ge
     Trial trial(bench, generator.op(), kernel, found.value);
     const bool seen = std::any_of(watched.begin(), watched.end(), [&](const Law* law) { return reports(apply(*law, trial)); });
     if (!seen) continue;
-    found.by = reporting(bench, generator.op(), kernel, found.value, &found.verdict);
+    found.by = reporting(trial, &found.verdict);
     if (!found.by.empty()) return found;
   }
   return std::nullopt;
@@ -61,7 +53,8 @@ std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Ge
 
 Case shrink(const Workbench& bench, const Op& op, const Kernel& kernel, const Case& value, const std::string& by,
             int evaluations) {
-  const Law& law = law_called(by);
+  const Law* const law = find_law(by);
+  if (law == nullptr) throw HarnessError("there is no law " + by);
   Case smallest = value;
   for (bool smaller = true; smaller;) {
     smaller = false;
@@ -69,7 +62,7 @@ Case shrink(const Workbench& bench, const Op& op, const Kernel& kernel, const Ca
       if (evaluations-- <= 0) return smallest;
       stop_if_interrupted(bench);
       Trial trial(bench, op, kernel, candidate);
-      if (!reports(apply(law, trial))) continue;
+      if (!reports(apply(*law, trial))) continue;
       smallest = std::move(candidate);
       smaller = true;
       break;

@@ -24,9 +24,8 @@ struct Catch {
 std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Generator& generator, std::uint64_t seed,
                           std::uint64_t budget);
 
-// The laws that report on `value`; empty: the kernel passes. `verdict`: by the first of them.
-std::vector<std::string> reporting(const Workbench& bench, const Op& op, const Kernel& kernel, const Case& value,
-                                   Verdict* verdict = nullptr);
+// The laws that report on the trial's case; empty: the kernel passes. `verdict`: by the first of them.
+std::vector<std::string> reporting(Trial& trial, Verdict* verdict = nullptr);
 
 // A case no larger than `value` on which the law `by` still reports, of which nothing more can be taken away, or as small as
 // `evaluations` tries made it.

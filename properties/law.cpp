@@ -18,13 +18,15 @@ const Setting& Trial::setting() {
   return *setting_;
 }
 
+CaseResult Trial::judge_prepared(Prepared& prepared) const {
+  RunOptions options;
+  options.threads = bench_.threads;
+  options.interrupted = bench_.interrupted;
+  return judge(bench_, prepared, kernel_, options, memory_);
+}
+
 const CaseResult& Trial::judged() {
-  if (!judged_) {
-    RunOptions options;
-    options.threads = bench_.threads;
-    options.interrupted = bench_.interrupted;
-    judged_ = judge(bench_, prepared_, kernel_, options, memory_);
-  }
+  if (!judged_) judged_ = judge_prepared(prepared_);
   return *judged_;
 }
 
@@ -39,10 +41,12 @@ Observation Trial::observe(const Setting& setting) const {
 
 CaseResult Trial::judge_other(const Case& value) const {
   Prepared other = prepare(op_, bench_.references->at(op_.name), value, bench_.memory, bench_.threads);
-  RunOptions options;
-  options.threads = bench_.threads;
-  options.interrupted = bench_.interrupted;
-  return judge(bench_, other, kernel_, options, memory_);
+  return judge_prepared(other);
+}
+
+const Law* find_law(const std::string& name) {
+  const auto found = std::find_if(all_laws().begin(), all_laws().end(), [&](const Law& law) { return law.name == name; });
+  return found == all_laws().end() ? nullptr : &*found;
 }
 
 bool obeys(const Op& op, const Law& law) {
@@ -51,8 +55,7 @@ bool obeys(const Op& op, const Law& law) {
 
 void check_laws_of(const Op& op) {
   for (const std::string& name : op.laws) {
-    const auto known = [&](const Law& law) { return law.name == name; };
-    if (std::none_of(all_laws().begin(), all_laws().end(), known))
+    if (find_law(name) == nullptr)
       throw InputError("the op " + op.name + " names the law \"" + name + "\", which there is not");
   }
 }

@@ -31,6 +31,8 @@ class Trial {
   CaseResult judge_other(const Case& value) const;    // another case of the op, judged
 
  private:
+  CaseResult judge_prepared(Prepared& prepared) const;
+
   const Workbench& bench_;
   const Op& op_;
   const Kernel& kernel_;
@@ -58,6 +60,9 @@ struct Law {
 
 // All laws, by name.
 const std::vector<Law>& all_laws();
+
+// The law of that name; nullptr where there is none.
+const Law* find_law(const std::string& name);
 
 // Whether the op has said that right kernels of it obey the law.
 bool obeys(const Op& op, const Law& law);

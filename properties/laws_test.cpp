@@ -40,7 +40,7 @@ class Laws : public testing::TestWithParam<Pair> {
 TEST_P(Laws, HoldOnTheFixedKernel) {
   const Op& op = bench_.ops.at(GetParam().op);
   const Kernel& kernel = bench_.kernel(op.name);
-  const auto law = std::find_if(all_laws().begin(), all_laws().end(), [](const Law& l) { return l.name == GetParam().law; });
+  const Law* const law = find_law(GetParam().law);
   const auto generator = std::make_shared<const Generator>(op, bench_.generate_options(op));
   const int cases = std::getenv("DCPCHECK_SWEEP") != nullptr ? 400 : kSanitized ? 2 : 8;
   int spoke = 0;

@@ -223,6 +223,12 @@ void Differences::compare(const std::string& buffer, std::int64_t rank, std::int
   }
 }
 
+void Differences::compare_rows(const std::string& buffer, std::size_t rank, const RowsLeft& got, const RowsLeft& other,
+                               const std::string& elsewhere) {
+  for (std::size_t row = 0; row < got.size(); ++row)
+    compare(buffer, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(row), got[row], other[row], elsewhere);
+}
+
 void Differences::compare_row(const Observation& got, std::int64_t rank, std::int64_t row, const Observation& other,
                               std::int64_t other_rank, std::int64_t other_row, const std::string& elsewhere) {
   for (const auto& [buffer, rows] : got.ranks[static_cast<std::size_t>(rank)]) {

@@ -55,6 +55,9 @@ class Differences {
   // that one of the two did not have to write are not compared.
   void compare(const std::string& buffer, std::int64_t rank, std::int64_t row, const Bytes& got, const Bytes& other,
                const std::string& elsewhere);
+  // All rows of one buffer.
+  void compare_rows(const std::string& buffer, std::size_t rank, const RowsLeft& got, const RowsLeft& other,
+                    const std::string& elsewhere);
   // All buffers of one row.
   void compare_row(const Observation& got, std::int64_t rank, std::int64_t row, const Observation& other,
                    std::int64_t other_rank, std::int64_t other_row, const std::string& elsewhere);

@@ -47,6 +47,9 @@ struct Context {
   void check_interrupted() const;
 };
 
+// The op of that name. Throws InputError that says which was meant where there is none.
+const Op& op_named(const Context& context, const std::string& name);
+
 // The case files that the build embedded (corpora/issue-54907), sorted by name.
 std::vector<EmbeddedFile> embedded_corpus();
 // The version and revision that this program was built from.

@@ -85,6 +85,13 @@ std::string seed_text(std::uint64_t seed) {
   return text;
 }
 
+std::uint64_t parse_cases(const std::string& option, std::string_view text) {
+  std::uint64_t cases = 0;
+  if (!read_number(text, cases) || cases == 0 || cases > 1'000'000'000)
+    throw InputError(option + " " + text::printable(text) + " is no number of cases from 1 to 1000000000");
+  return cases;
+}
+
 std::int64_t parse_size(std::string_view text) {
   constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"K", 10},
                                                          {"M", 20},   {"G", 30},   {"T", 40},   {"B", 0}};

@@ -27,6 +27,9 @@ OptionSpec self_test_option();
 std::uint64_t parse_seed(std::string_view text);
 std::string seed_text(std::uint64_t seed);  // 16 hex digits
 
+// How many cases `option` asks for, 1 to 10^9. Throws InputError.
+std::uint64_t parse_cases(const std::string& option, std::string_view text);
+
 // "4GiB", "512MiB", "100000" bytes. Throws InputError.
 std::int64_t parse_size(std::string_view text);
 

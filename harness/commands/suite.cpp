@@ -51,11 +51,6 @@ Result skipped_result(const Context& context, const RunSettings& settings, const
   return result;
 }
 
-Workbench bench_of(const Context& context, const RunSettings& settings) {
-  return {&context.ops,     &context.references, &context.kernels,   settings.backend.get(),
-          settings.threads, settings.memory,     context.interrupted};
-}
-
 // What the law of `run` says of the case; there are no digests in it, as it may be about many launches.
 Result by_law(const Workbench& bench, Result result, const Job::Run& run, const NamedCase& named) {
   const auto start = std::chrono::steady_clock::now();
@@ -70,6 +65,11 @@ Result by_law(const Workbench& bench, Result result, const Job::Run& run, const 
 }
 
 }  // namespace
+
+Workbench bench_of(const Context& context, const RunSettings& settings, int threads) {
+  return {&context.ops, &context.references, &context.kernels,   settings.backend.get(),
+          threads,      settings.memory,     context.interrupted};
+}
 
 Report new_report(const Context& context, const RunSettings& settings) {
   Report report;
@@ -92,7 +92,7 @@ SuiteResult run_suite(Context& context, const RunSettings& settings, const std::
   options.threads = settings.threads;
   options.consumed = consumed;
   options.interrupted = context.interrupted;
-  const Workbench bench = bench_of(context, settings);
+  const Workbench bench = bench_of(context, settings, settings.threads);
   ReferenceMemory answers;
   for (const Job& job : jobs) {
     const NamedCase& named = *job.named;

@@ -48,6 +48,9 @@ using BeforeRun = std::function<void(const NamedCase&, const Kernel&, const std:
 SuiteResult run_suite(Context& context, const RunSettings& settings, const std::vector<Job>& jobs,
                       const std::vector<std::string>& consumed, const BeforeRun& before);
 
+// What the context has to judge cases with, each on `threads` threads.
+Workbench bench_of(const Context& context, const RunSettings& settings, int threads);
+
 // An empty report that says who made it, where and how.
 Report new_report(const Context& context, const RunSettings& settings);
 

@@ -9,10 +9,10 @@ namespace dcpcheck {
 
 // One greedy step, over all requests: the request whose choice was the narrowest stands for it.
 struct TokenStep {
-  std::string stage;      // "prefill.0", "decode.3": whose outputs the logits were made of
-  bool known = false;     // margin and bound are: nothing that they rest on depends on memory that nobody wrote
-  double margin = 0;      // the fp64 logit of the token that was chosen, less that of the next best
-  double bound = 0;       // how far apart right kernels may bring the two: under it, two right runs may choose differently
+  std::string stage;   // "prefill.0", "decode.3": whose outputs the logits were made of
+  bool known = false;  // margin and bound are: nothing that they rest on depends on memory that nobody wrote
+  double margin = 0;   // the fp64 logit of the token that was chosen, less that of the next best
+  double bound = 0;    // how far apart right kernels may bring the two: under it, two right runs may choose differently
   bool conclusive() const { return !known || margin > bound; }
 };
 

@@ -33,8 +33,7 @@ bool runs_on(const Op& op, const Kernel& kernel) {
 bool can_run(const Workbench& bench, const Op& op, const Kernel& kernel) {
   if (op.pipeline.empty()) return bench.backend->can_run(kernel);
   const Parts parts = parts_of(bench, op, kernel);
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const auto& part) { return bench.backend->can_run(*part.second.kernel); });
+  return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return bench.backend->can_run(*part.second.kernel); });
 }
 
 CaseResult judge(const Workbench& bench, Prepared& prepared, const Kernel& kernel, const RunOptions& options,

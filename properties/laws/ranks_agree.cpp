@@ -22,11 +22,7 @@ Law ranks_agree() {
               if (tensor.role != Role::out || tensor.spec->rows != Rows::live) continue;
               const RowsLeft& first = seen.ranks.front().at(tensor.name);
               for (std::size_t rank = 1; rank < seen.ranks.size(); ++rank) {
-                const RowsLeft& rows = seen.ranks[rank].at(tensor.name);
-                for (std::size_t row = 0; row < rows.size(); ++row) {
-                  differences.compare(tensor.name, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(row), rows[row],
-                                      first[row], "on rank 0");
-                }
+                differences.compare_rows(tensor.name, rank, seen.ranks[rank].at(tensor.name), first, "on rank 0");
               }
             }
             findings.compared = differences.compared();

@@ -18,11 +18,8 @@ LawFindings check(Trial& trial) {
     }
     for (std::size_t rank = 0; rank < seen[time].ranks.size(); ++rank) {
       for (const auto& [buffer, rows] : seen[time].ranks[rank]) {
-        const RowsLeft& first = seen.front().ranks[rank].at(buffer);
-        for (std::size_t row = 0; row < rows.size(); ++row) {
-          differences.compare(buffer, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(row), rows[row], first[row],
-                              "in the first launch; this was launch " + std::to_string(time + 1));
-        }
+        differences.compare_rows(buffer, rank, rows, seen.front().ranks[rank].at(buffer),
+                                 "in the first launch; this was launch " + std::to_string(time + 1));
       }
     }
   }

@@ -1,3 +1,4 @@
+#include "properties/facts.hpp"
 #include "properties/laws/relaunch.hpp"
 
 namespace dcpcheck::laws {
@@ -10,9 +11,7 @@ LawFindings check(Trial& trial) {
   std::vector<std::string> caches;
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role != Role::cache || tensor.slot_mapping.empty()) continue;
-    const CacheGroup& group = geometry.caches.at(tensor.cache.group);
-    const bool same = group.slot_mapping == "same" && geometry.caches.contains("mla");
-    if ((same ? geometry.caches.at("mla") : group).slot_mapping == "dcp") caches.push_back(tensor.name);
+    if (is_sharded(geometry, geometry.caches.at(tensor.cache.group))) caches.push_back(tensor.name);
   }
   if (caches.empty()) return silent("no cache is split over the ranks");
   const Observation& sharded = trial.observed();
@@ -26,11 +25,7 @@ LawFindings check(Trial& trial) {
   for (const std::string& cache : caches) {
     const RowsLeft& all = whole.ranks.front().at(cache);
     for (std::size_t rank = 0; rank < sharded.ranks.size(); ++rank) {
-      const RowsLeft& own = sharded.ranks[rank].at(cache);
-      for (std::size_t token = 0; token < own.size(); ++token) {
-        differences.compare(cache, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(token), own[token], all[token],
-                            "in the cache of one rank alone");
-      }
+      differences.compare_rows(cache, rank, sharded.ranks[rank].at(cache), all, "in the cache of one rank alone");
     }
   }
   LawFindings findings;

@@ -157,7 +157,10 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
                    {"version 0", [](Json& d) { d["version"] = 0; }},
                    {"an unknown field of geometry", [](Json& d) { d["geometry"] = {"ranks"}; }},
                    {"an unknown field", [](Json& d) { d["rules"] = Json::array(); }},
-                   {"a law named twice", [](Json& d) { d["laws"] = {"repetition", "repetition"}; }},
+                   {"a law named twice",
+                    [](Json& d) {
+                      d["laws"] = {"repetition", "repetition"};
+                    }},
                    {"an integer without its range", [](Json& d) { d["params"]["n"].erase("max"); }},
                    {"a flag with a number", [](Json& d) { d["params"]["f"]["default"] = 1; }},
                    {"a choice of nothing", [](Json& d) { d["params"]["c"]["values"] = Json::array(); }},

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <exception>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "harness/commands/machine.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/commands/select.hpp"
+#include "harness/commands/suite.hpp"
 #include "harness/commands/verb.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/json_report.hpp"
@@ -87,22 +87,19 @@ class Hunts {
 
  private:
   void hunt_one(Row& row, std::size_t seed, std::mutex& guard) {
-    const Workbench bench{&context_.ops, &context_.references, &context_.kernels,   settings_.backend.get(),
-                          1,             settings_.memory,     context_.interrupted};
+    const Workbench bench = bench_of(context_, settings_, 1);
     const Op& op = context_.ops.at(row.kernel->op);
     const std::optional<Catch> found = hunt(bench, *row.kernel, *generators_.at(op.name), kFirstSeed + seed, budget_);
     if (!found) return;
     // By the law that the fault is said to break, where that reports.
     const bool as_said = std::find(found->by.begin(), found->by.end(), row.kernel->caught_by) != found->by.end();
-    Case shrunk = shrink(bench, op, *row.kernel, found->value, as_said ? row.kernel->caught_by : found->by.front(),
-                         kShrinkEvaluations);
+    Case shrunk =
+        shrink(bench, op, *row.kernel, found->value, as_said ? row.kernel->caught_by : found->by.front(), kShrinkEvaluations);
     const std::scoped_lock lock(guard);
     row.cases[seed] = found->cases;
     row.by.insert(found->by.begin(), found->by.end());
     if (row.reason.empty()) row.reason = name_of(found->verdict.reason);
-    const auto size = [](const Case& value) {
-      return std::pair(value.geometry.live_tokens(), value.geometry.tp);
-    };
+    const auto size = [](const Case& value) { return std::pair(value.geometry.live_tokens(), value.geometry.tp); };
     if (!row.shrunk || size(shrunk) < size(*row.shrunk)) row.shrunk = std::move(shrunk);
   }
 
@@ -153,27 +150,17 @@ std::string line_of(const Row& row, std::uint64_t budget) {
   return line + "\n" + text::wrap("    " + text::list({row.by.begin(), row.by.end()}), kColumns, 4);
 }
 
-std::uint64_t budget_of(const Arguments& arguments) {
-  const std::string text = arguments.text("--budget", std::to_string(kBudget));
-  std::uint64_t budget = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), budget);
-  if (error != std::errc{} || end != text.data() + text.size() || budget == 0 || budget > 1'000'000'000)
-    throw InputError("--budget " + text::printable(text) + " is no number of cases from 1 to 1000000000");
-  return budget;
-}
-
 int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
-  const std::uint64_t budget = budget_of(arguments);
+  const std::uint64_t budget = parse_cases("--budget", arguments.text("--budget", std::to_string(kBudget)));
   std::vector<const Kernel*> faults;
   std::vector<std::string> skipped;
   const std::vector<const Kernel*> wanted = select_kernels(context, settings.kernels);
+  const Workbench bench = bench_of(context, settings, 1);
   for (const Kernel& kernel : context.kernels) {
     const bool chosen = settings.kernels.empty() || std::find(wanted.begin(), wanted.end(), &kernel) != wanted.end();
     if (kernel.fault.empty() || !chosen) continue;
-    const Workbench bench{&context.ops, &context.references, &context.kernels,   settings.backend.get(),
-                          1,            settings.memory,     context.interrupted};
     if (can_run(bench, context.ops.at(kernel.op), kernel)) {
       faults.push_back(&kernel);
     } else {

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <filesystem>
 #include <memory>
 
@@ -16,24 +15,6 @@ namespace {
 
 constexpr int kColumns = 80;
 
-std::uint64_t cases_of(const std::string& text) {
-  std::uint64_t cases = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cases);
-  if (error != std::errc{} || end != text.data() + text.size() || cases == 0 || cases > 1'000'000'000)
-    throw InputError("--cases " + text::printable(text) + " is no number of cases from 1 to 1000000000");
-  return cases;
-}
-
-const Op& op_named(const Context& context, const std::string& name) {
-  const auto found = context.ops.find(name);
-  if (found != context.ops.end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [each, op] : context.ops) known.push_back(each);
-  const std::string near = text::nearest(name, known);
-  throw InputError("there is no op '" + text::printable(name) + "'" +
-                   (near.empty() ? "; dcpcheck ops shows them" : ": did you mean " + near + "?"));
-}
-
 // The case as a file that `dcpcheck run` takes.
 void write_case(const std::string& folder, const Op& op, const Case& value, std::uint64_t seed, std::uint64_t index) {
   const std::string name = op.name + "-" + seed_text(seed) + "-" + std::to_string(index);
@@ -48,7 +29,7 @@ void write_case(const std::string& folder, const Op& op, const Case& value, std:
 int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const Op& op = op_named(context, arguments.operands.front());
-  const std::uint64_t cases = cases_of(arguments.text("--cases", "1500"));
+  const std::uint64_t cases = parse_cases("--cases", arguments.text("--cases", "1500"));
   const std::uint64_t seed = arguments.has("--seed") ? parse_seed(arguments.text("--seed")) : 54907;
   const std::string folder = arguments.text("--out");
   if (!folder.empty()) {
@@ -68,9 +49,9 @@ int run(const Arguments& arguments, Context& context) {
     coverage.add(make_plan(op, value, options.memory));
     if (!folder.empty()) write_case(folder, op, value, seed, index);
   }
-  std::string lines = op.name + ", seed " + seed_text(seed) + ": " +
-                      text::count(static_cast<std::int64_t>(cases), "case") + ", " + std::to_string(coverage.met()) + " of " +
-                      std::to_string(coverage.feasible()) + " pairs of buckets met\n";
+  std::string lines = op.name + ", seed " + seed_text(seed) + ": " + text::count(static_cast<std::int64_t>(cases), "case") +
+                      ", " + std::to_string(coverage.met()) + " of " + std::to_string(coverage.feasible()) +
+                      " pairs of buckets met\n";
   for (const Dimension& dimension : generator.dimensions()) {
     std::string line = "  " + dimension.name + ":";
     for (const std::string& bucket : dimension.buckets)
@@ -85,15 +66,16 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb gen() {
-  return {"gen",
-          "Draw cases of an op, and show which buckets they meet",
-          "Case i of a seed depends on the seed, i and the op alone. The first ones meet all pairs of buckets that there can be.",
-          {"OP", "the op's name (dcpcheck ops shows them)", true, false},
-          {{"--cases", "N", "How many (default 1500)", false},
-           {"--out", "DIR", "Also write each case to a file in DIR", false},
-           seed_option(),
-           json_option()},
-          run};
+  return {
+      "gen",
+      "Draw cases of an op, and show which buckets they meet",
+      "Case i of a seed depends on the seed, i and the op alone. The first ones meet all pairs of buckets that there can be.",
+      {"OP", "the op's name (dcpcheck ops shows them)", true, false},
+      {{"--cases", "N", "How many (default 1500)", false},
+       {"--out", "DIR", "Also write each case to a file in DIR", false},
+       seed_option(),
+       json_option()},
+      run};
 }
 
 }  // namespace dcpcheck::verbs

@@ -21,9 +21,7 @@ int run(const Arguments& arguments, Context& context) {
       target.console() << law.name << "\n" << text::wrap("    " + law.doc, kColumns, 4);
       target.console() << text::wrap("    Of " + (law.of_every_op ? "every op" : text::list(ops)) + ".", kColumns, 4);
     }
-    list.emplace_back(json::Object{{"name", law.name},
-                                   {"doc", law.doc},
-                                   {"ops", json::Array(ops.begin(), ops.end())}});
+    list.emplace_back(json::Object{{"name", law.name}, {"doc", law.doc}, {"ops", json::Array(ops.begin(), ops.end())}});
   }
   if (target.wanted()) target.write(list);
   return 0;
@@ -31,8 +29,6 @@ int run(const Arguments& arguments, Context& context) {
 
 }  // namespace
 
-Verb laws() {
-  return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option()}, run};
-}
+Verb laws() { return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option()}, run}; }
 
 }  // namespace dcpcheck::verbs

@@ -87,13 +87,7 @@ void describe(std::ostream& out, const Op& op) {
 int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const std::string wanted = arguments.operands.empty() ? "" : arguments.operands.front();
-  if (!wanted.empty() && !context.ops.contains(wanted)) {
-    std::vector<std::string> names;
-    for (const auto& [name, op] : context.ops) names.push_back(name);
-    const std::string near = text::nearest(wanted, names);
-    throw InputError("there is no op '" + text::printable(wanted) + "'" +
-                     (near.empty() ? "; dcpcheck ops shows them" : ": did you mean " + near + "?"));
-  }
+  if (!wanted.empty()) static_cast<void>(op_named(context, wanted));
   json::Array sources;
   bool first = true;
   for (const auto& [name, op] : context.ops) {

@@ -9,7 +9,6 @@
 #include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -25,15 +24,14 @@ Expectation expected_of(const NamedCase& named, const Kernel& kernel) {
 // One that is nullptr where no law is named: then every element is judged.
 std::vector<const Law*> laws_named(const std::vector<std::string>& names) {
   std::vector<const Law*> laws;
-  std::vector<std::string> known;
-  for (const Law& law : all_laws()) known.push_back(law.name);
   for (const std::string& name : names) {
-    const auto found = std::find(known.begin(), known.end(), name);
+    laws.push_back(find_law(name));
+    if (laws.back() != nullptr) continue;
+    std::vector<std::string> known;
+    for (const Law& law : all_laws()) known.push_back(law.name);
     const std::string near = text::nearest(name, known);
-    if (found == known.end())
-      throw InputError("--law: there is no law '" + text::printable(name) + "'" +
-                       (near.empty() ? "; dcpcheck laws shows them" : ": did you mean " + near + "?"));
-    laws.push_back(&all_laws()[static_cast<std::size_t>(found - known.begin())]);
+    throw InputError("--law: there is no law '" + text::printable(name) + "'" +
+                     (near.empty() ? "; dcpcheck laws shows them" : ": did you mean " + near + "?"));
   }
   if (laws.empty()) laws.push_back(nullptr);
   return laws;
