@@ -164,6 +164,7 @@ Case with_batch(const Case& value, std::vector<Request> batch, const std::vector
   for (auto& [name, group] : out.geometry.caches) {
     for (std::vector<std::int64_t>& slots : group.slots) {
       std::vector<std::int64_t> kept;
+      kept.reserve(slots.size());
       for (const std::int64_t row : rows) kept.push_back(slots[static_cast<std::size_t>(row)]);
       for (std::size_t row = live; row < slots.size(); ++row) kept.push_back(slots[row]);
       slots = std::move(kept);

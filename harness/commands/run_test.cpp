@@ -270,7 +270,7 @@ TEST_F(Run, ReproFindsEverythingAsExpected) {
     if (op != "generate") continue;
     // Each token is sure: a margin of over 100 times what right kernels may do to it.
     for (const json::Value& step : *at(at(result, "tokens"), "steps").get<json::Array>()) {
-      const double* const margin = at(step, "margin").get<double>();
+      const auto* const margin = at(step, "margin").get<double>();
       if (fixed) {
         ASSERT_NE(margin, nullptr);
         EXPECT_GT(*margin, 100 * *at(step, "bound").get<double>()) << text_at(result, "name") << " " << text_at(step, "stage");

@@ -49,6 +49,7 @@ TEST(Certainty, TheBoundHoldsWhateverThePartsDo) {
       launches.push_back(launch({outs.back()}, {lses.back()}, out_errors.back(), lse_errors.back()));
     }
     std::vector<JudgedRow> parts;
+    parts.reserve(launches.size());
     for (const Expected& one : launches) parts.push_back({&one, &clean, 0, 0});
     const auto exact = exact_outputs(parts, {}, 1, 1);
     ASSERT_TRUE(exact);

@@ -622,6 +622,7 @@ class Generation {
       const Keys keys = split(rows);
       const Observed q = group_queries(norms, group, tokens);
       const Given given{{"q", &q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
+      // NOLINTNEXTLINE(readability-suspicious-call-argument): `group` is the rank whose slice of the part `rank` takes
       parts[static_cast<std::size_t>(rank)] = launch("dense_prefill", part, group, rank, given, {"out", "lse"});
     });
     std::vector<Launched> merged(static_cast<std::size_t>(tp_));
@@ -787,7 +788,7 @@ void check_generate(const Ops& ops, const Op& op, const Case& value, std::int64_
   for (const auto& [name, group] : value.geometry.caches) {
     if (has_own_map(group) || group.slot_mapping == "same" || group.slot_mapping == "none") continue;
     throw InputError(source + ": /geometry/caches/" + name + "/slot_mapping is \"" + group.slot_mapping + "\", but " + op.name +
-                     " takes \"dcp\", \"replicated\", \"same\" and \"none\": slots follow from positions there");
+                     R"( takes "dcp", "replicated", "same" and "none": slots follow from positions there)");
   }
   const Blocks blocks = blocks_of(ops.at("compute_slot_mapping"), value);
   for (const Stage& stage : stages_of(value)) {

@@ -4,7 +4,7 @@
 #include "dcpcheck_kernel.h"
 
 #define dcpcheck_run example_run
-#include "examples/host/fused_eh_norm.cpp"
+#include "examples/host/fused_eh_norm.cpp"  // NOLINT(bugprone-suspicious-include): the example itself
 #undef dcpcheck_run
 
 int dcpcheck_run(const dcpcheck_launch* launch) {

@@ -45,7 +45,7 @@ struct Row {
 
 class Hunts {
  public:
-  Hunts(const Context& context, const RunSettings& settings, std::uint64_t budget, std::vector<const Kernel*> faults)
+  Hunts(const Context& context, const RunSettings& settings, std::uint64_t budget, const std::vector<const Kernel*>& faults)
       : context_(context), settings_(settings), budget_(budget) {
     for (const Kernel* fault : faults) {
       rows_.push_back({fault, std::vector<std::uint64_t>(kSeeds, budget + 1), {}, "", {}});
