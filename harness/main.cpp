@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <optional>
@@ -12,12 +13,14 @@
 #include <vector>
 
 #include "harness/adapters/builtin.hpp"
+#include "harness/adapters/foreign_reference.hpp"
 #include "harness/adapters/library.hpp"
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
 #include "harness/commands/context.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/commands/signals.hpp"
+#include "harness/commands/user_ops.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/text.hpp"
 #include "reference/builtin_ops.hpp"
@@ -42,6 +45,12 @@ std::string called_as(const char* program) {
   return program == nullptr || *program == '\0' ? "dcpcheck" : program;
 }
 
+// The kernel from elsewhere that `spec` names, sought from `folder`: an adapter for each prefix.
+std::optional<Kernel> load_kernel(const std::string& spec, const std::filesystem::path& folder, const Ops& known) {
+  if (!spec.starts_with(kLibrary)) return std::nullopt;
+  return load_library(std::string(kLibrary) + (folder / spec.substr(kLibrary.size())).string(), known);
+}
+
 Context make_context(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
   Context context;
   context.program = called_as(program);
@@ -62,9 +71,12 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     whole.op = name;
     context.kernels.push_back(std::move(whole));
   }
-  context.load_kernel = [known = context.ops](const std::string& spec) -> std::optional<Kernel> {
-    if (!spec.starts_with(kLibrary)) return std::nullopt;
-    return load_library(spec, known);
+  context.load_kernel = [](const std::string& spec, const Ops& known) { return load_kernel(spec, {}, known); };
+  context.load_reference = [](const std::string& spec, const std::filesystem::path& folder,
+                              const Ops& known) -> std::optional<Reference> {
+    const std::optional<Kernel> kernel = load_kernel(spec, folder, known);
+    if (!kernel) return std::nullopt;
+    return reference_of(*kernel);
   };
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };
@@ -86,6 +98,7 @@ int run(const char* program, const std::vector<std::string>& words, const std::a
     return 0;
   }
   Context context = make_context(program, words, interrupted);
+  for (const std::string& folder : line.arguments.all("--ops")) add_ops(context, folder);
   return line.verb->run(line.arguments, context);
 }
 

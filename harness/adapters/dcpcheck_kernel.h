@@ -42,7 +42,8 @@ enum dcpcheck_dtype {
   DCPCHECK_E4M3 = 2, /* FP8 E4M3FN: no infinities, 0x7F and 0xFF are NaN */
   DCPCHECK_FP32 = 3,
   DCPCHECK_I32 = 4,
-  DCPCHECK_I64 = 5
+  DCPCHECK_I64 = 5,
+  DCPCHECK_FP64 = 6 /* of what a reference says; kernels meet none */
 };
 
 /*

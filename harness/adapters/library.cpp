@@ -139,6 +139,7 @@ std::int32_t dtype_of(DType type) {
     case DType::fp32: return DCPCHECK_FP32;
     case DType::i32: return DCPCHECK_I32;
     case DType::i64: return DCPCHECK_I64;
+    case DType::fp64: return DCPCHECK_FP64;
   }
   return -1;
 }

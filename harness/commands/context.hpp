@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,10 +32,14 @@ struct Context {
   std::string program = "dcpcheck";  // how the program was called: what replay lines begin with
   Ops ops;
   std::map<std::string, Reference, std::less<>> references;  // by op
+  std::vector<std::string> op_folders;                       // --ops, as given
   std::vector<Kernel> kernels;
   // The kernel from elsewhere that a spec ("lib:<file.so>") names; nullopt where the spec is of no such kind. Throws
   // InputError.
-  std::function<std::optional<Kernel>(const std::string& spec)> load_kernel;
+  std::function<std::optional<Kernel>(const std::string& spec, const Ops& ops)> load_kernel;
+  // The reference that such a spec names, whose file or command is sought from `folder`; likewise.
+  std::function<std::optional<Reference>(const std::string& spec, const std::filesystem::path& folder, const Ops& ops)>
+      load_reference;
   std::vector<EmbeddedFile> corpus;                // the scenarios of `repro`
   std::function<std::string(Backend&)> self_test;  // "" or what differs
   const std::atomic<int>* interrupted = nullptr;   // a signal's number once one came

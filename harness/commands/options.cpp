@@ -65,6 +65,8 @@ OptionSpec kernel_option(const std::string& fallback) {
 }
 OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take of memory, as 512MiB; default: 4GiB", false}; }
 
+OptionSpec ops_option() { return {"--ops", "DIR", "Ops of your own: the .op.json files of a folder (repeatable)", true}; }
+
 OptionSpec self_test_option() {
   return {"--no-self-test", "", "Run although this build may not compute the bits that digests are compared by", false};
 }

@@ -22,6 +22,7 @@ OptionSpec seed_option();
 OptionSpec kernel_option(const std::string& fallback);
 OptionSpec memory_option();
 OptionSpec self_test_option();
+OptionSpec ops_option();
 
 // "16 hex digits", "0x…" or a decimal number. Throws InputError.
 std::uint64_t parse_seed(std::string_view text);

@@ -40,7 +40,7 @@ Spec parse(const std::string& spec) {
 void load(Context& context, const std::string& spec) {
   std::vector<Kernel>& kernels = context.kernels;
   if (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) { return kernel.name == spec; })) return;
-  if (std::optional<Kernel> kernel = context.load_kernel(spec)) kernels.push_back(std::move(*kernel));
+  if (std::optional<Kernel> kernel = context.load_kernel(spec, context.ops)) kernels.push_back(std::move(*kernel));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ std::string replay_line(const Context& context, const RunSettings& settings, con
                         const Law* law) {
   std::string line = text::shell_quote(context.program) + " run --backend " + settings.backend->name() + " --kernel " +
                      text::shell_quote(kernel);
+  for (const std::string& folder : context.op_folders) line += " --ops " + text::shell_quote(folder);
   if (law != nullptr) line += " --law " + law->name;
   line += " --seed " + seed_text(named.file.value.seed);
   if (!settings.memory_text.empty()) line += " --memory " + text::shell_quote(settings.memory_text);

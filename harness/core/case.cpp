@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
@@ -390,20 +388,6 @@ CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::strin
   return file;
 }
 
-CaseFile load_case_file(const Ops& ops, const std::string& path) {
-  // Opening a pipe that nobody writes to would wait for ever.
-  std::error_code error;
-  if (std::filesystem::is_fifo(path, error) || std::filesystem::is_socket(path, error)) {
-    throw InputError(path + ": is a pipe or a socket, but a case file is needed");
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(path + ": cannot be opened: " + std::generic_category().message(errno));
-  // One byte over the limit is enough to know, so an endless file costs nothing.
-  std::string text(json::Limits{}.bytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) throw InputError(path + ": cannot be read: " + std::generic_category().message(errno));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return parse_case_file(ops, text, path);
-}
+CaseFile load_case_file(const Ops& ops, const std::string& path) { return parse_case_file(ops, json::text_of(path), path); }
 
 }  // namespace dcpcheck

@@ -99,7 +99,8 @@ void canonicalise_nans(std::span<std::byte> bytes, DType dtype) {
     case DType::e4m3: return canonicalise<std::uint8_t>(bytes, 0x7E, 0x7F);
     case DType::u8:
     case DType::i32:
-    case DType::i64: return;
+    case DType::i64:
+    case DType::fp64: return;
   }
 }
 

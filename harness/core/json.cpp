@@ -1,9 +1,13 @@
 #include "harness/core/json.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 
 #include "harness/core/error.hpp"
 
@@ -193,6 +197,21 @@ std::string Value::describe() const {
   if (get<Object>()) return "an object";
   std::string text = dump(*this);
   if (text.size() > 60) text = text.substr(0, 56) + "…\"";
+  return text;
+}
+
+std::string text_of(const std::string& path) {
+  // Opening a pipe that nobody writes to would wait for ever.
+  std::error_code error;
+  if (std::filesystem::is_fifo(path, error) || std::filesystem::is_socket(path, error))
+    throw InputError(path + ": is a pipe or a socket, but a file is needed");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(path + ": cannot be opened: " + std::generic_category().message(errno));
+  // One byte over the limit is enough to know, so an endless file costs nothing.
+  std::string text(Limits{}.bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) throw InputError(path + ": cannot be read: " + std::generic_category().message(errno));
+  text.resize(static_cast<std::size_t>(in.gcount()));
   return text;
 }
 

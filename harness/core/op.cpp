@@ -90,6 +90,15 @@ Param read_param(const std::string& name, const Reader& reader) {
   return param;
 }
 
+// Integers are told exactly, and floats by value and error, where it is not said.
+Told read_told(const Reader& object, bool integers) {
+  const auto found = object.find("told");
+  if (!found) return integers ? Told::exact : Told::value;
+  const std::string told = found->one_of({"value", "range", "exact"});
+  if (integers && told != "exact") found->fail("integers are told by \"exact\"");
+  return told == "value" ? Told::value : told == "range" ? Told::range : Told::exact;
+}
+
 Record read_record(const Reader& reader) {
   reader.object({"when", "planar", "fields"});
   Record record;
@@ -97,14 +106,17 @@ Record read_record(const Reader& reader) {
   record.planar = flag_or(reader, "planar", false);
   std::set<std::string> names;
   for (const Reader& element : reader.at("fields").elements()) {
-    element.object({"name", "dtype", "count", "scaled_by", "tile"});
+    element.object({"name", "dtype", "count", "scaled_by", "tile", "told"});
     Field field;
     field.name = element.at("name").string();
     if (!names.insert(field.name).second) element.at("name").fail("another field of the record is called that");
     field.dtype = dtype_named(element.at("dtype").one_of({"u8", "bf16", "e4m3", "fp32", "i32", "i64"}));
     field.count = expression(element.at("count"));
+    field.told = read_told(element, !is_float(field.dtype));
     field.scaled_by = text_or(element, "scaled_by", "");
     if (!field.scaled_by.empty()) field.tile = expression(element.at("tile"));
+    if (!field.scaled_by.empty() && field.told == Told::range)
+      element.at("told").fail("codes that are divided by a scale are told by \"value\", before the division, or \"exact\"");
     record.fields.push_back(std::move(field));
   }
   if (record.fields.empty()) reader.at("fields").fail("a record needs at least one field");
@@ -112,9 +124,9 @@ Record read_record(const Reader& reader) {
 }
 
 TensorSpec read_tensor(const Reader& reader) {
-  reader.object({"name", "doc", "role", "dtype", "shape", "when", "values", "recipe_settable", "strided", "per_rank",
-                 "per_group", "bounded", "rows", "unjudged", "in_place_of", "in_place_when", "cache", "slot_mapping",
-                 "records"});
+  reader.object({"name",    "doc",          "role",      "dtype",   "shape", "when",     "values",      "recipe_settable",
+                 "strided", "per_rank",     "per_group", "bounded", "rows",  "unjudged", "in_place_of", "in_place_when",
+                 "cache",   "slot_mapping", "records",   "told"});
   TensorSpec tensor;
   tensor.name = reader.at("name").string();
   tensor.doc = text_or(reader, "doc", "");
@@ -151,6 +163,9 @@ TensorSpec read_tensor(const Reader& reader) {
   if (tensor.rows == Rows::slots && tensor.shape.size() != 2)
     reader.at("shape").fail("rows \"slots\" needs [groups, capacity]");
   tensor.unjudged = expression_or_empty(reader, "unjudged");
+  // Its dtype may be a choice of the case's: of these, a name in quotes alone is known to be one of integers.
+  const std::string& dtype = tensor.dtype.text();
+  tensor.told = read_told(reader, dtype == "'u8'" || dtype == "'i32'" || dtype == "'i64'");
   tensor.in_place_of = text_or(reader, "in_place_of", "");
   if (!tensor.in_place_of.empty()) tensor.in_place_when = expression(reader.at("in_place_when"));
   return tensor;
@@ -175,8 +190,8 @@ const TensorSpec* Op::tensor(std::string_view wanted) const {
 
 Op op_from_json(const json::Value& document, const std::string& source) {
   const Reader reader(document, source);
-  reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "laws", "params",
-                 "require", "contract", "tensors"});
+  reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "reference", "laws",
+                 "params", "require", "contract", "tensors"});
   reader.at("schema").one_of({"dcpcheck.op/1"});
   Op op;
   op.source = document;
@@ -189,6 +204,7 @@ Op op_from_json(const json::Value& document, const std::string& source) {
   op.caches = strings(reader.at("caches"));
   op.rank_reference = flag_or(reader, "rank_reference", false);
   if (const auto pipeline = reader.find("pipeline")) op.pipeline = strings(*pipeline);
+  op.reference = text_or(reader, "reference", "");
   if (const auto laws = reader.find("laws")) op.laws = strings(*laws);
   for (const auto& [name, member] : reader.at("params").members()) op.params.push_back(read_param(name, member));
   for (const Reader& rule : reader.at("require").elements()) {

@@ -52,6 +52,13 @@ enum class Rows : std::uint8_t {
   gathered,  // a rank's rows of the chunk, request after request; those past its own length may be written
 };
 
+// How a reference from elsewhere tells what is admissible of an output or a field (see the op's `reference`).
+enum class Told : std::uint8_t {
+  value,  // "<name>.value" and "<name>.error", fp64: the last value before the narrowing lies in [value - error, value + error]
+  range,  // "<name>.low" and "<name>.high": the least and the greatest right element
+  exact,  // "<name>.exact": the only right element
+};
+
 // One field of a cache record.
 struct Field {
   std::string name;
@@ -59,6 +66,7 @@ struct Field {
   Expression count;       // elements in a record
   std::string scaled_by;  // codes only: the field (of this record) or scalar input tensor that they are divided by …
   Expression tile;        // … and how many codes share one scale
+  Told told = Told::value;
 };
 
 // How a cache stores a token's record, in the layout for which `when` holds.
@@ -82,6 +90,7 @@ struct TensorSpec {
   bool bounded = false;           // in: indexed by data, so it ends flush against an unmapped page
   Rows rows = Rows::all;          // out
   Expression unjudged;            // out: where true, any value in it, written or not, is accepted
+  Told told = Told::value;        // out
   std::string in_place_of;        // out: the input whose memory it takes …
   Expression in_place_when;       // … where this is true
   // A cache, written (role cache), or only read (role in: it holds the records of the cached tokens).
@@ -96,6 +105,7 @@ struct Op {
   std::vector<std::string> caches;    // the cache groups it knows; {"*"}: any names
   bool rank_reference = false;        // the reference's answer depends on the rank
   std::vector<std::string> pipeline;  // the ops whose launches it is made of, in their order; empty: it is one launch
+  std::string reference;              // of a user's op: the kernel that tells what is right, "lib:FILE" or "exec:COMMAND"
   std::vector<std::string> laws;      // that right kernels of it obey, by name (properties/laws)
   std::vector<Param> params;
   std::vector<Requirement> require;

@@ -34,6 +34,7 @@ CachePlan plan_cache(const TensorSpec& spec, const CacheGroup& group, const Envi
     if (plan.count < 0) throw InputError(source + ": " + spec.name + "." + field.name + " would have a negative count");
     plan.offset = cache.planar ? product(cache.record_bytes, cache.kernel_block_size, source) : cache.record_bytes;
     plan.scaled_by = field.scaled_by;
+    plan.told = field.told;
     if (!field.tile.empty()) plan.tile = std::max<std::int64_t>(field.tile.integer(environment), 1);
     cache.record_bytes += product(plan.count, size_of(plan.dtype), source);
     cache.fields.push_back(std::move(plan));
@@ -177,6 +178,12 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
   }
   for (const TensorPlan& tensor : plan.tensors) {
     if (tensor.role != Role::in || !tensor.spec->cache.empty()) continue;
+    if (const std::string_view slots = "slots:"; tensor.recipe.starts_with(slots)) {
+      const std::string group = tensor.recipe.substr(slots.size());
+      const auto found = value.geometry.caches.find(group);
+      if (found == value.geometry.caches.end() || found->second.slot_mapping == "none")
+        throw InputError(source + ": " + tensor.name + " is of the slots of cache group " + group + ", which has none here");
+    }
     try {
       check_recipe_fits(tensor);
     } catch (const InputError& error) {

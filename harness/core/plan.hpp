@@ -18,6 +18,7 @@ struct FieldPlan {
   std::int64_t offset = 0;  // bytes: from the record's start; planar: from the kernel block's start to the field's plane
   std::string scaled_by;    // see Field
   std::int64_t tile = 0;
+  Told told = Told::value;
 
   std::int64_t bytes() const { return count * size_of(dtype); }
 };

@@ -60,7 +60,8 @@ void encode(DType dtype, const std::vector<float>& row, std::byte* out) {
       return;
     case DType::u8:
     case DType::i32:
-    case DType::i64: throw HarnessError("values of integers are not made as floats");
+    case DType::i64:
+    case DType::fp64: throw HarnessError("values of integers are not made as floats");
   }
 }
 
@@ -257,7 +258,8 @@ void fill_gap(DType dtype, std::int64_t count, std::byte* out) {
       case DType::e4m3: store(out, i, e4m3_nan); break;
       case DType::u8:
       case DType::i32:
-      case DType::i64: std::memset(out + i * size_of(dtype), 0x7F, static_cast<std::size_t>(size_of(dtype))); break;
+      case DType::i64:
+      case DType::fp64: std::memset(out + i * size_of(dtype), 0x7F, static_cast<std::size_t>(size_of(dtype))); break;
     }
   }
 }
@@ -286,6 +288,7 @@ void fill_field(const Stream& stream, DType dtype, std::int64_t count, std::int6
     case DType::u8:
     case DType::i32:
     case DType::i64:
+    case DType::fp64:
       for (std::int64_t i = 0; i < bytes; i += 16) {
         const PhiloxBlock block = stream.block(static_cast<std::uint64_t>(record * blocks + i / 16));
         for (std::int64_t j = i; j < std::min(i + 16, bytes); ++j) {

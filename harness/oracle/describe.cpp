@@ -61,7 +61,8 @@ std::string describe_code(const std::byte* code, DType dtype) {
     }
     case DType::bf16:
     case DType::e4m3:
-    case DType::fp32: break;
+    case DType::fp32:
+    case DType::fp64: break;
   }
   const Decoded decoded = decode(code, dtype);
   const std::string number = decoded.nan ? "NaN" : number_at(decoded.order, decoded.negative, dtype);

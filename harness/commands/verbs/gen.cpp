@@ -74,7 +74,8 @@ Verb gen() {
       {{"--cases", "N", "How many (default 1500)", false},
        {"--out", "DIR", "Also write each case to a file in DIR", false},
        seed_option(),
-       json_option()},
+       json_option(),
+       ops_option()},
       run};
 }
 

@@ -96,7 +96,7 @@ Verb kernels() {
       "",
       {"KERNEL", "as --kernel takes it; lib:FILE shows what the library in FILE declares; default: all that come with dcpcheck",
        false, true},
-      {kernel_option("all that come with dcpcheck"), json_option()},
+      {kernel_option("all that come with dcpcheck"), json_option(), ops_option()},
       run};
 }
 

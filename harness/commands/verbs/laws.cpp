@@ -29,6 +29,8 @@ int run(const Arguments& arguments, Context& context) {
 
 }  // namespace
 
-Verb laws() { return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option()}, run}; }
+Verb laws() {
+  return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option(), ops_option()}, run};
+}
 
 }  // namespace dcpcheck::verbs

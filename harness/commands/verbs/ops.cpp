@@ -61,6 +61,7 @@ void item(std::ostream& out, const std::string& line) { out << text::wrap("  " +
 
 void describe(std::ostream& out, const Op& op) {
   out << op.name << " (version " << op.version << ")\n" << text::wrap("  " + op.doc, kColumns, 2);
+  if (!op.reference.empty()) out << text::wrap("  What is right of it tells " + op.reference + ".", kColumns, 2);
   if (!op.params.empty()) out << "\nParams:\n";
   for (const Param& param : op.params)
     item(out, param.name + ": " + range_of(param) + "; default " + in_words(param.value) + ". " + param.doc);
@@ -109,7 +110,7 @@ Verb ops() {
           "Show the ops: params, contract options, tensors",
           "With --json: the op's document as it was read, or the list of all.",
           {"NAME", "one op; default: all", false, false},
-          {json_option()},
+          {json_option(), ops_option()},
           run};
 }
 

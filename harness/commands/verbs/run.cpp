@@ -121,6 +121,7 @@ Verb run() {
            threads_option(),
            memory_option(),
            {"--law", "NAME", "Ask this law alone, in place of judging every element (dcpcheck laws)", true},
+           ops_option(),
            self_test_option(),
            {"--list", "", "Show the cases and kernels, and run nothing", false}},
           static_cast<int (*)(const Arguments&, Context&)>(run)};
