@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/adapters/builtin.hpp"
+#include "harness/adapters/cubin.hpp"
 #include "harness/adapters/library.hpp"
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
@@ -63,8 +64,9 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     context.kernels.push_back(std::move(whole));
   }
   context.load_kernel = [known = context.ops](const std::string& spec) -> std::optional<Kernel> {
-    if (!spec.starts_with(kLibrary)) return std::nullopt;
-    return load_library(spec, known);
+    if (spec.starts_with(kLibrary)) return load_library(spec, known);
+    if (spec.starts_with(kCubin)) return load_cubin(spec, known);
+    return std::nullopt;
   };
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };
