@@ -24,32 +24,24 @@ const char* const kGood = R"({
   "schema": "dcpcheck.manifest/1", "op": "fused_eh_norm", "name": "a test's", "doc": "Does nothing.",
   "contract": {"norm_round": ["none", "bf16"]}, "tensors": ["positions", "embeds", "embeds_weight", "previous_hidden", "hidden_weight", "out"],
   "requirements": [{"that": "hidden_size % 8 == 0", "say": "whole vectors"}],
-  "values": {"tiles": "(hidden_size + 127) / 128",
-                  "twice" : "2 * tiles"
-}
-, "variants" : [ {
-  "name" : "all",
-  "module" : "k.ptx",
-  "entry" : "k",
-  "when" : "positions.present && T > 0",
-  "requires" : [ {"address" : "embeds", "offset" : "2", "divisible_by" : 2}, {"value" : "out.stride1", "equal_to" : 1} ],
-  "grid" : [ "T", "twice", 1 ],
-  "block" : [128],
-  "shared_bytes" : "4 * tiles",
-  "cooperative" : true,
-  "cluster" : [ 1, 2 ],
-  "programmatic_stream_serialization" : true,
-  "parameters" : [
-    {"name" : "x", "bind" : "address", "tensor" : "embeds", "offset" : "0", "align" : 2},
-    {"name" : "n", "bind" : "stride", "tensor" : "embeds", "axis" : 0, "type" : "i32"},
-    {"bind" : "shape", "tensor" : "out", "axis" : 1, "type" : "i64", "optional" : true},
-    {"bind" : "value", "value" : "hidden_size - 1", "type" : "i16"},
-    {"bind" : "number", "param" : "embeds_eps", "type" : "f32"}, {"bind" : "constant", "value" : -1.5, "type" : "f64"},
-    {"bind" : "constant", "value" : -128, "type" : "i8"}, {"bind" : "null"},
-    {"bind" : "scratch", "bytes" : "4 * T", "zeroed" : true},
-    {"bind" : "struct", "fields" : [ {"bind" : "constant", "value" : 1, "type" : "i8"}, {"bind" : "null"} ]}
-  ]
-} ]
+  "values": {"tiles": "(hidden_size + 127) / 128", "twice": "2 * tiles"},
+  "variants": [{
+    "name": "all", "module": "k.ptx", "entry": "k", "when": "positions.present && T > 0",
+    "requires": [{"address": "embeds", "offset": "2", "divisible_by": 2}, {"value": "out.stride1", "equal_to": 1}],
+    "grid": ["T", "twice", 1], "block": [128], "shared_bytes": "4 * tiles", "cooperative": true, "cluster": [1, 2],
+    "programmatic_stream_serialization": true,
+    "parameters": [
+      {"name": "x", "bind": "address", "tensor": "embeds", "offset": "0", "align": 2},
+      {"name": "n", "bind": "stride", "tensor": "embeds", "axis": 0, "type": "i32"},
+      {"bind": "shape", "tensor": "out", "axis": 1, "type": "i64", "optional": true},
+      {"bind": "value", "value": "hidden_size - 1", "type": "i16"},
+      {"bind": "number", "param": "embeds_eps", "type": "f32"},
+      {"bind": "constant", "value": -1.5, "type": "f64"},
+      {"bind": "constant", "value": -128, "type": "i8"},
+      {"bind": "null"},
+      {"bind": "scratch", "bytes": "4 * T", "zeroed": true},
+      {"bind": "struct", "fields": [{"bind": "constant", "value": 1, "type": "i8"}, {"bind": "null"}]}
+    ]}]
 })";
 
 const char* const kParameters =
@@ -128,7 +120,7 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
       {R"("twice": "2 * tiles")", R"("twice": "2 * twice")", "/values/twice is defined by itself"},
       {R"("tiles": "(hidden_size + 127) / 128")", R"("tiles": "twice")",
        "/values/tiles names 'twice', which neither fused_eh_norm nor \"values\" above it has"},
-      {R"("tiles": "ceil)", R"("T": "ceil)",
+      {R"("tiles": "(hidden)", R"("T": "(hidden)",
        "/values/T is \"(hidden_size + 127) / 128\", but there is something called that already"},
       {R"("tiles": "(hidden_size + 127) / 128")", R"("tiles": "7 / (3 - 3) + 1")",
        "/values/tiles is no expression: expression \"7 / (3 - 3) + 1\": divides by zero"},
@@ -166,7 +158,7 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
        variant + "parameters/4/type is \"i32\", but an fp32 number is passed as f32 or f64"},
       {R"("value": -1.5)", R"("value": "-1.5")", variant + "parameters/5/value is "},
       {"-128", "-129", variant + "parameters/6/value is -129, but an integer from -128 to 127 is needed"},
-      {R"({"bind": "null"},)", "", variant + "parameters/9"},
+      {R"({"bind": "null"},)", "", variant + "parameters/8 is 16 bytes, but k takes 8 there"},
       {R"({"bind": "null"},)", R"({"bind": "null"}, {"bind": "null"},)",
        variant + "parameters/9 is 8 bytes, but k takes 16 there"},
       {R"({"bind": "constant", "value": 1, "type": "i8"})", R"({"bind": "scratch", "bytes": 1})",
