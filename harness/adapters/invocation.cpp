@@ -14,6 +14,7 @@ using Kind = Binding::Kind;
 // Why a variant is not for the case.
 struct NotFor {
   std::string why;
+  bool by_case = false;  // by its `when`; else the case is one of its, but not the launch
 };
 
 template <class T>
@@ -197,7 +198,7 @@ void check_assumption(const Assumption& assumption, const Arguments& arguments, 
 
 void check_fits(const Variant& variant, const Arguments& arguments, const Environment& environment) {
   try {
-    if (!variant.when.empty() && !variant.when.truth(environment)) throw NotFor{"not " + variant.when.text()};
+    if (!variant.when.empty() && !variant.when.truth(environment)) throw NotFor{"not " + variant.when.text(), true};
     for (const Assumption& assumption : variant.assumptions) check_assumption(assumption, arguments, environment);
   } catch (const InputError& error) {
     throw NotFor{error.what()};
@@ -280,9 +281,7 @@ std::string parameters_mismatch(const Variant& variant, const std::vector<std::i
 std::variant<Invocation, LaunchError> work_out(const Manifest& manifest, const Launch& launch) {
   const Environment environment = environment_for(manifest, launch);
   const Arguments arguments(launch, environment);
-  constexpr std::size_t most_reasons = 4;
-  std::string reasons;
-  std::size_t count = 0;
+  std::vector<std::string> by_case, by_launch;
   for (const Variant& variant : manifest.variants) {
     try {
       Invocation invocation = invocation_of(variant, arguments, environment);
@@ -290,13 +289,18 @@ std::variant<Invocation, LaunchError> work_out(const Manifest& manifest, const L
       if (!why.empty()) return LaunchError(variant.place + " (" + variant.name + "): " + why);
       return invocation;
     } catch (const NotFor& reason) {
-      if (++count <= most_reasons) reasons += (count == 1 ? "" : "; ") + variant.name + ": " + reason.why;
+      (reason.by_case ? by_case : by_launch).push_back(variant.name + ": " + reason.why);
     } catch (const InputError& error) {
       return LaunchError(variant.place + " (" + variant.name + ") cannot be worked out for the case: " + error.what());
     }
   }
-  if (count > most_reasons) reasons += "; and so on, " + std::to_string(count) + " variants";
-  return LaunchError(LaunchError::Kind::skipped, "no variant of the manifest fits: " + reasons);
+  // Of variants that are for such cases, if there are any, as the others say nothing new.
+  const std::vector<std::string>& reasons = by_launch.empty() ? by_case : by_launch;
+  constexpr std::size_t most_reasons = 4;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(reasons.size(), most_reasons); ++i) list += (i == 0 ? "" : "; ") + reasons[i];
+  if (reasons.size() > most_reasons) list += "; and so on, " + std::to_string(reasons.size()) + " variants";
+  return LaunchError(LaunchError::Kind::skipped, "no variant of the manifest fits: " + list);
 }
 
 }  // namespace dcpcheck

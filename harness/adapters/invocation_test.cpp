@@ -171,13 +171,17 @@ TEST_F(InvocationTest, TheFirstVariantThatFitsIsLaunched) {
   EXPECT_EQ(made(three, eh_norm(R"("hidden_size": 64)", {}, R"(, "contract": {"norm_round": "bf16"})")).variant->name, "dense");
   EXPECT_EQ(made(three, eh_norm(R"("hidden_size": 64)", {}, R"(, "layout": {"embeds": {"stride": 65}})")).variant->name,
             "rest");
-  const LaunchError none =
-      declined(three, eh_norm(R"("hidden_size": 7)", {{"embeds", 2}}, R"(, "layout": {"embeds": {"stride": 9}})"));
-  EXPECT_EQ(none.kind, LaunchError::Kind::skipped);
+  const auto reason = [&](const std::string& size) {
+    const LaunchError none = declined(three, eh_norm(size, {{"embeds", 2}}, R"(, "layout": {"embeds": {"stride": 99}})"));
+    EXPECT_EQ(none.kind, LaunchError::Kind::skipped);
+    return none.why;
+  };
   EXPECT_EQ(
-      none.why,
+      reason(R"("hidden_size": 7)"),
       "no variant of the manifest fits: aligned: embeds lies at an address that 16 does not divide; dense: embeds.stride0 - "
-      "hidden_size is 2, not 0; rest: not hidden_size > 8");
+      "hidden_size is 92, not 0");
+  const Manifest one = manifest({R"("name": "wide", "when": "hidden_size > 8")"});
+  EXPECT_EQ(declined(one, eh_norm(R"("hidden_size": 7)")).why, "no variant of the manifest fits: wide: not hidden_size > 8");
 }
 
 TEST_F(InvocationTest, WhatAParameterCannotHoldIsNoFit) {

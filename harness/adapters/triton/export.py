@@ -61,7 +61,7 @@ def read_binding(path):
             required(parameter, member, f"the parameter {name}")
     for number, variant in enumerate(binding["variants"]):
         place = f"variant {number}"
-        known(variant, ["name", "when", "requires", "constexprs", "types", "grid", "num_warps", "options", "forms"], place)
+        known(variant, ["name", "when", "requires", "constexprs", "unused", "types", "grid", "num_warps", "options", "forms"], place)
         required(variant, "name", place)
         known(variant.get("forms", []), FORMS, f"{place}'s forms")
     return binding
@@ -84,7 +84,7 @@ def load_function(binding, path):
 
 def arguments_of(function, binding, variant):
     """For each of the function's arguments in order: its name, and the type that it is compiled with or the constant that it is."""
-    constants = variant.get("constexprs", {})
+    constants = {**variant.get("constexprs", {}), **{name: None for name in variant.get("unused", [])}}
     types = variant.get("types", {})
     known(list(constants) + list(types) + list(binding["parameters"]), function.arg_names, "the binding")
     arguments = []
@@ -126,12 +126,12 @@ def compile_form(function, arguments, form, capability, options):
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
 
 
-def assumptions_of(function, binding, arguments, form):
+def assumptions_of(function, binding, variant, arguments, form):
     """What the compiled form takes for granted, as a manifest's "requires"; and conditions that go to its "when"."""
     requires, conditions = [], []
     for position, (name, kind, constant) in enumerate(arguments):
         parameter = binding["parameters"].get(name)
-        if parameter is None:
+        if parameter is None or name in variant.get("unused", []):
             continue
         bind = parameter["bind"]
         if bind in ("stride", "shape"):
@@ -198,7 +198,7 @@ def export_form(binding_path, number, form, capability, directory):
     metadata = compiled.metadata
     module = f"{binding['function']}-{number}-{form}.cubin"
     (directory / module).write_bytes(compiled.asm["cubin"])
-    requires, conditions = assumptions_of(function, binding, arguments, form)
+    requires, conditions = assumptions_of(function, binding, variant, arguments, form)
     grid = [str(extent) for extent in variant.get("grid", binding["grid"])]
     entry = {"name": f"{variant['name']}, {form}", "module": module, "entry": metadata.name}
     when = [variant["when"]] if "when" in variant else []

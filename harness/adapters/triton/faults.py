@@ -61,18 +61,23 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             exported = [pool.submit(export_copy, arguments.binding, fault, folder / str(i)) for i, fault in enumerate(subjects)]
             for i, fault in enumerate(subjects):
-                results, bad = run(arguments.program, exported[i].result(), arguments.cases, folder / f"{i}.report.json")
-                passed = sum(result["status"] == "pass" for result in results)
-                said = f"{len(results)} cases: {passed} pass, {len(bad)} not"
+                name = "the kernel as it is" if fault is None else fault["name"]
+                try:
+                    results, bad = run(arguments.program, exported[i].result(), arguments.cases, folder / f"{i}.report.json")
+                except RuntimeError as error:
+                    print(f"{name}: !! {error}")
+                    as_expected = False
+                    continue
+                said = f"{len(results)} cases: {sum(result['status'] == 'pass' for result in results)} pass, {len(bad)} do not"
                 if fault is None:
-                    right = not bad and passed > 0
-                    print(f"the kernel as it is: {said}: {'ok' if right else '!!'}")
+                    right = not bad and any(result["status"] == "pass" for result in results)
+                    said += ": ok" if right else ": !!"
                 else:
                     right = bool(bad)
                     reasons = sorted({f"{result['status']} ({result['reason']})" for result in bad})
-                    print(f"{fault['name']}: {said}: {', '.join(reasons)}: {'caught' if right else '!! not caught'}")
+                    said += f": caught: {', '.join(reasons)}" if right else ": !! not caught"
+                print(f"{name}: {said}", flush=True)
                 as_expected = as_expected and right
-                sys.stdout.flush()
     return 0 if as_expected else 1
 
 
