@@ -101,16 +101,18 @@ def arguments_of(function, binding, variant):
     return arguments
 
 
-def is_specialised(function, position, kind):
+def is_specialised(function, position, kind, parameter):
     """Whether Triton looks at what divides such an argument: addresses and whole numbers, but for those that it is told not to."""
-    parameter = function.params[position]
-    if getattr(parameter, "do_not_specialize", False) or (kind.startswith("*") and
-                                                          getattr(parameter, "do_not_specialize_on_alignment", False)):
+    argument = function.params[position]
+    if getattr(argument, "do_not_specialize", False):
         return False
-    return kind.startswith("*") or (NUMBERS[kind].startswith("i") and kind != "i1")
+    if kind.startswith("*"):
+        return parameter["bind"] == "address" and not getattr(argument, "do_not_specialize_on_alignment", False)
+    # Strides of a cache group's own tensor have no name in a manifest's expressions.
+    return kind not in ("i1", "fp32", "fp64") and "." not in parameter.get("tensor", "")
 
 
-def compile_form(function, arguments, form, capability, options):
+def compile_form(function, binding, arguments, form, capability, options):
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -119,8 +121,8 @@ def compile_form(function, arguments, form, capability, options):
     constants = {name: constant for name, kind, constant in arguments if kind is None}
     attributes = {}
     if form == "aligned":
-        for position, (_, kind, _) in enumerate(arguments):
-            if kind is not None and is_specialised(function, position, kind):
+        for position, (name, kind, _) in enumerate(arguments):
+            if kind is not None and is_specialised(function, position, kind, binding["parameters"][name]):
                 attributes[(position,)] = [["tt.divisibility", DIVISOR]]
     source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
@@ -134,29 +136,31 @@ def assumptions_of(function, binding, variant, arguments, form):
         if parameter is None or name in variant.get("unused", []):
             continue
         bind = parameter["bind"]
+        present = parameter.get("tensor", "").split(".")[0] + ".present"
         if bind in ("stride", "shape"):
             value = f"{parameter['tensor']}.{bind}{parameter['axis']}"
+            if parameter.get("optional"):
+                value = f"{present} ? {value} : 0"
         else:
             value = parameter.get("value")
         if kind is None and bind == "address":
             if constant is not None:
                 raise BindingError(f"{name} is an address, and can be folded as null alone")
-            if parameter["tensor"] + ".present" not in " ".join(conditions):
-                conditions.append(f"!{parameter['tensor']}.present")
-        elif kind is None and constant is not None and value is not None:
+            if f"!{present}" not in conditions:
+                conditions.append(f"!{present}")
+        elif kind is None:
+            if value is None or not isinstance(constant, int):
+                raise BindingError(f"{name} is folded to {json.dumps(constant)}, which no launch can be held to: name it in \"unused\" "
+                                   "where the kernel does not look at it")
             requires.append({"value": value, "equal_to": int(constant)})
-        elif kind is not None and form == "aligned" and is_specialised(function, position, kind):
+        elif form == "aligned" and is_specialised(function, position, kind, parameter):
             if bind == "address":
                 assumed = {"address": parameter["tensor"], "divisible_by": DIVISOR}
                 if "offset" in parameter:
-                    # The null of a tensor that is not there takes no offset, and one in the expression may not be known.
-                    assumed["offset"] = f"{parameter['tensor']}.present ? {parameter['offset']} : 0"
+                    assumed["offset"] = parameter["offset"]
                 requires.append(assumed)
-            elif value is not None:
-                text = value
-                if parameter.get("optional"):
-                    text = f"{parameter['tensor']}.present ? {value} : 0"
-                requires.append({"value": text, "divisible_by": DIVISOR})
+            else:
+                requires.append({"value": value, "divisible_by": DIVISOR})
     return requires, conditions
 
 
@@ -194,7 +198,7 @@ def export_form(binding_path, number, form, capability, directory):
     arguments = arguments_of(function, binding, variant)
     options = {"num_warps": variant.get("num_warps", binding.get("num_warps", 4)), **binding.get("options", {}),
                **variant.get("options", {})}
-    compiled = compile_form(function, arguments, form, capability, options)
+    compiled = compile_form(function, binding, arguments, form, capability, options)
     metadata = compiled.metadata
     module = f"{binding['function']}-{number}-{form}.cubin"
     (directory / module).write_bytes(compiled.asm["cubin"])
