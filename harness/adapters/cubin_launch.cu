@@ -163,7 +163,7 @@ class Memory {
       for (std::size_t i = 0; i < words; ++i)
         driver.check(driver.set_words(base + 4 * i, values[i], 1, stream_), "cuMemsetD32Async");
     }
-    std::memcpy(invocation.parameters.at(scratch.parameter).data(), &base, sizeof base);
+    std::memcpy(invocation.parameters.at(scratch.parameter).data() + scratch.offset, &base, sizeof base);
   }
 
   void release() {

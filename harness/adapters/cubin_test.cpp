@@ -34,14 +34,14 @@ class CubinTest : public testing::Test {
  protected:
   const Op& op() const { return bench_.ops.at("fused_eh_norm"); }
 
-  // The example with `with` in place of `what`, beside its files.
-  Kernel load(const std::string& what, const std::string& with) const {
-    for (const char* name : {"fused_eh_norm.cubin", "fused_eh_norm.ptx"}) static_cast<void>(folder_.write(name, file(name)));
-    return load_cubin("cubin:" + folder_.write("m.json", replaced(file("fused_eh_norm.json"), what, with)), bench_.ops);
+  // An example with `with` in place of `what`, beside its files.
+  Kernel load(const std::string& what, const std::string& with, const std::string& example = "fused_eh_norm") const {
+    for (const char* kind : {".cubin", ".ptx"}) static_cast<void>(folder_.write(example + kind, file(example + kind)));
+    return load_cubin("cubin:" + folder_.write("m.json", replaced(file(example + ".json"), what, with)), bench_.ops);
   }
 
   Verdict verdict(const Kernel& kernel, Backend& backend, const Case& value) const {
-    Prepared prepared = prepare(op(), bench_.references.at("fused_eh_norm"), value, TestBench::kMemory, 1);
+    Prepared prepared = prepare(bench_.ops.at(value.op), bench_.references.at(value.op), value, TestBench::kMemory, 1);
     return run_case(prepared, kernel, backend, {}).verdict;
   }
   Case small(const std::string& more = "") const {
@@ -58,13 +58,14 @@ class CubinTest : public testing::Test {
   const TestBench bench_;
 };
 
-TEST_F(CubinTest, TheExampleIsReadOnAnyMachine) {
-  std::string why;
-  if (!cuda_available(&why)) {
-    const Kernel kernel = load("fused_eh_norm.cubin", "fused_eh_norm.ptx");
+TEST_F(CubinTest, TheExamplesAreReadOnAnyMachine) {
+  for (const char* kind : {".cubin", ".ptx"}) {
+    const Kernel kernel = load("fused_eh_norm.cubin", std::string("fused_eh_norm") + kind);
     EXPECT_FALSE(kernel.host);
+    EXPECT_TRUE(kernel.cuda);
     EXPECT_EQ(kernel.op, "fused_eh_norm");
     EXPECT_EQ(kernel.declared->name, "fused_eh_norm example");
+    EXPECT_EQ(load(".cubin", kind, "compute_slot_mapping").op, "compute_slot_mapping");
   }
   EXPECT_THROW(static_cast<void>(load("\"type\": \"i8\"", "\"type\": \"i32\"")), InputError);
 }
@@ -106,6 +107,40 @@ TEST_F(CubinTest, AFaultInTheManifestIsCaught) {
   EXPECT_EQ(verdict(load("[\"T\", 2]", "[\"T\", 1]"), *cuda, small()).reason, Reason::unwritten);
   EXPECT_EQ(verdict(load("[\"T\", 2]", "[0]"), *cuda, small()).reason, Reason::unwritten);
   EXPECT_EQ(verdict(load("\"4 * 256\"", "1000000"), *cuda, small()).reason, Reason::launch_refused);
+}
+
+// Of memory that is a launch's own: arrays with an element a cache group, and zeroed scratch; in captured graphs, too.
+TEST_F(CubinTest, ArraysAndScratchHoldWhatTheyShould) {
+  std::string why;
+  if (!cuda_available(&why)) GTEST_SKIP() << why;
+  const std::unique_ptr<Backend> cuda = make_cuda_backend();
+  const std::string name = "compute_slot_mapping";
+  const Kernel right = load("\"any\"", "\"any\"", name), as_ptx = load(name + ".cubin", name + ".ptx", name);
+  const Kernel not_zeroed = load("\"zeroed\": true", "\"zeroed\": false", name);
+  const Kernel first_table = load("\"tensor\": \"block_table\"}", "\"tensor\": \"block_table\", \"offset\": 4}", name);
+  const Op& slots = bench_.ops.at(name);
+  GenerateOptions options = bench_.generate_options(slots);
+  options.check = [&](const Case& value) {
+    const std::string not_for = why_not(*right.declared, make_plan(slots, value, TestBench::kMemory));
+    if (!not_for.empty()) throw InputError(not_for);
+  };
+  const Generator generator(slots, options);
+  int graphs = 0, several = 0, unfilled = 0, wrong = 0;
+  for (std::uint64_t index = 0; index < 150; ++index) {
+    const Case value = generator(54907, index);
+    graphs += value.graph ? 1 : 0;
+    several += value.geometry.caches.size() > 1 ? 1 : 0;
+    for (const Kernel* kernel : {&right, &as_ptx}) {
+      const Verdict found = verdict(*kernel, *cuda, value);
+      ASSERT_EQ(found.status, Status::pass) << found.detail << "\n" << json::dump(case_to_json(slots, value));
+    }
+    unfilled += verdict(not_zeroed, *cuda, value).reason == Reason::unwritten ? 1 : 0;
+    wrong += verdict(first_table, *cuda, value).status == Status::fail ? 1 : 0;
+  }
+  EXPECT_GT(graphs, 0);
+  EXPECT_GT(several, 0);
+  EXPECT_GT(unfilled, 0);
+  EXPECT_GT(wrong, 0);
 }
 
 TEST_F(CubinTest, TheLaunchIsCapturedAndAttributesAreTaken) {

@@ -70,6 +70,7 @@ Entries in_cubin(std::string_view code) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != cuda_machine)
     throw InputError("is an ELF file, but no cubin");
   std::vector<Elf64_Shdr> sections;
+  sections.reserve(header.e_shnum);
   for (int i = 0; i < header.e_shnum; ++i)
     sections.push_back(read<Elf64_Shdr>(code, header.e_shoff + std::uint64_t{header.e_shentsize} * static_cast<unsigned>(i)));
   if (header.e_shstrndx >= sections.size()) throw InputError("names no sections");

@@ -63,23 +63,11 @@ class Arguments {
     if (binding.kind == Kind::structure) {
       for (const Binding& field : binding.parts) {
         pad(bytes, field.aligned());
-        append_to(bytes, field, environment_, "");
+        add_to(bytes, field, to);
       }
       pad(bytes, binding.aligned());
-    } else if (binding.kind == Kind::scratch) {
-      const std::int64_t size = binding.value.integer(environment_);
-      if (size < 0) throw InputError(binding.place + " would be of " + std::to_string(size) + " bytes");
-      to.scratch.push_back({to.parameters.size(), size, binding.zeroed, {}});
-      append(bytes, std::uint64_t{0});
-    } else if (binding.kind == Kind::array) {
-      Scratch array{to.parameters.size(), 0, false, {}};
-      for (const auto& [group, unused] : launch_.plan.value.geometry.caches)
-        append_to(array.contents, binding.parts.front(), within(group), group);
-      array.bytes = static_cast<std::int64_t>(array.contents.size());
-      to.scratch.push_back(std::move(array));
-      append(bytes, std::uint64_t{0});
     } else {
-      append_to(bytes, binding, environment_, "");
+      add_to(bytes, binding, to);
     }
     to.parameters.push_back(std::move(bytes));
   }
@@ -94,6 +82,22 @@ class Arguments {
  private:
   static void pad(std::vector<std::byte>& bytes, std::int64_t alignment) {
     while (bytes.size() % static_cast<std::size_t>(alignment) != 0) bytes.push_back(std::byte{0});
+  }
+
+  // A parameter, or a field of one; memory that it asks for is the invocation's.
+  void add_to(std::vector<std::byte>& bytes, const Binding& binding, Invocation& invocation) const {
+    if (binding.kind != Kind::scratch && binding.kind != Kind::array) return append_to(bytes, binding, environment_, "");
+    Scratch scratch{invocation.parameters.size(), bytes.size(), 0, binding.zeroed, {}};
+    if (binding.kind == Kind::scratch) {
+      scratch.bytes = binding.value.integer(environment_);
+      if (scratch.bytes < 0) throw InputError(binding.place + " would be of " + std::to_string(scratch.bytes) + " bytes");
+    } else {
+      for (const auto& [group, unused] : launch_.plan.value.geometry.caches)
+        append_to(scratch.contents, binding.parts.front(), within(group), group);
+      scratch.bytes = static_cast<std::int64_t>(scratch.contents.size());
+    }
+    invocation.scratch.push_back(std::move(scratch));
+    append(bytes, std::uint64_t{0});
   }
 
   // What expressions see for one group of an array.

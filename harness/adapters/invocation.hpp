@@ -16,7 +16,7 @@ namespace dcpcheck {
 
 // Device memory that a launch has for itself; its address goes to byte `offset` of parameter `parameter`.
 struct Scratch {
-  std::size_t parameter = 0;
+  std::size_t parameter = 0, offset = 0;
   std::int64_t bytes = 0;
   bool zeroed = false;
   std::vector<std::byte> contents;  // not empty: what it holds, `bytes` of it

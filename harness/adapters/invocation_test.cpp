@@ -141,10 +141,14 @@ TEST_F(InvocationTest, ScratchAndArraysAreMemoryOfTheLaunch) {
       R"({"bind": "scratch", "bytes": "12 * T"}, {"bind": "scratch", "bytes": 0, "zeroed": true},
          {"bind": "array", "each": {"bind": "address", "tensor": "block_table", "offset": 4}},
          {"bind": "array", "each": {"bind": "value", "value": "group.block_size * block_table.shape0", "type": "i32"}},
-         {"bind": "address", "tensor": "block_table.window"})",
-      ".param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e", "compute_slot_mapping");
+         {"bind": "address", "tensor": "block_table.window"},
+         {"bind": "struct", "fields": [{"bind": "value", "value": "T", "type": "i32"}, {"bind": "scratch", "bytes": 8}]})",
+      ".param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .align 8 .b8 f[16]",
+      "compute_slot_mapping");
   const Invocation invocation = made(manifest, laid);
-  ASSERT_EQ(invocation.scratch.size(), 4U);
+  ASSERT_EQ(invocation.scratch.size(), 5U);
+  EXPECT_EQ(invocation.scratch[4].parameter, 5U);
+  EXPECT_EQ(invocation.scratch[4].offset, 8U);
   EXPECT_EQ(invocation.scratch[0].bytes, 84);
   EXPECT_FALSE(invocation.scratch[0].zeroed);
   EXPECT_EQ(invocation.scratch[1].bytes, 0);

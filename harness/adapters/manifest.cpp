@@ -203,14 +203,18 @@ class ManifestReader {
     return *spec;
   }
 
-  Binding read_binding(const Reader& reader, bool outermost = true) {
+  // Where a binding stands, which decides what may be there.
+  enum class Place : std::uint8_t { parameters, fields, array };
+
+  Binding read_binding(const Reader& reader, Place place = Place::parameters) {
     const Reader bind = reader.at("bind");
     Binding binding;
     binding.kind = choice(bind, kKinds);
     binding.place = reader.pointer();
     if (const auto name = reader.find("name")) binding.place += " (" + name->string() + ")";
-    if (!outermost && (binding.kind == Kind::scratch || binding.kind == Kind::array || binding.kind == Kind::structure))
-      bind.fail("this stands within another binding, where an address, a number or null is needed");
+    if (place == Place::array && (binding.kind == Kind::scratch || binding.kind == Kind::array))
+      bind.fail("this stands within an array, where an address, a number or null is needed");
+    if (place != Place::parameters && binding.kind == Kind::structure) bind.fail("only a parameter can be a struct");
     switch (binding.kind) {
       case Kind::address:
         reader.object({"name", "bind", "tensor", "offset", "align", "optional"});
@@ -252,12 +256,12 @@ class ManifestReader {
       case Kind::array:
         reader.object({"name", "bind", "each"});
         each_group_ = true;
-        binding.parts.push_back(read_binding(reader.at("each"), false));
+        binding.parts.push_back(read_binding(reader.at("each"), Place::array));
         each_group_ = false;
         break;
       case Kind::structure:
         reader.object({"name", "bind", "fields"});
-        for (const Reader& field : reader.at("fields").elements()) binding.parts.push_back(read_binding(field, false));
+        for (const Reader& field : reader.at("fields").elements()) binding.parts.push_back(read_binding(field, Place::fields));
         if (binding.parts.empty()) reader.at("fields").fail("a struct needs at least one field");
         if (binding.bytes() > kMostBytes) reader.at("fields").fail("a struct of at most 4096 bytes is needed");
         break;

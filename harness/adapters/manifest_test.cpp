@@ -161,8 +161,8 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
       {R"({"bind": "null"},)", "", variant + "parameters/8 is 16 bytes, but k takes 8 there"},
       {R"({"bind": "null"},)", R"({"bind": "null"}, {"bind": "null"},)",
        variant + "parameters/9 is 8 bytes, but k takes 16 there"},
-      {R"({"bind": "constant", "value": 1, "type": "i8"})", R"({"bind": "scratch", "bytes": 1})",
-       variant + "parameters/9/fields/0/bind is \"scratch\", but this stands within another binding"},
+      {R"({"bind": "constant", "value": 1, "type": "i8"})", R"({"bind": "struct", "fields": []})",
+       variant + "parameters/9/fields/0/bind is \"struct\", but only a parameter can be a struct"},
       {R"("entry": "k")", R"("entry": "kk")", variant + "entry is 'kk', a kernel that k.ptx does not have: did you mean k?"},
       {R"("module": "k.ptx")", R"("module": "../k.ptx")",
        variant + "module is '../k.ptx', which is no file in the manifest's folder"},
@@ -237,7 +237,7 @@ TEST_F(ManifestTest, TensorsOfCacheGroupsAreNamedByGroupOrInAnArray) {
   EXPECT_THAT(refusal(manifest(R"({"bind": "value", "value": "block_table.stride0", "type": "i64"})")),
               HasSubstr("names 'block_table.stride0', which neither "));
   EXPECT_THAT(refusal(manifest(R"({"bind": "array", "each": {"bind": "array", "each": {"bind": "null"}}})")),
-              HasSubstr("/variants/0/parameters/0/each/bind is \"array\", but this stands within another binding"));
+              HasSubstr("/variants/0/parameters/0/each/bind is \"array\", but this stands within an array, where "));
   EXPECT_THAT(refusal(manifest(R"({"bind": "number", "param": "eps", "type": "f32"})")),
               HasSubstr("compute_slot_mapping has no params that are fp32 numbers"));
 }
