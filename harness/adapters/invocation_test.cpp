@@ -28,12 +28,13 @@ class InvocationTest : public testing::Test {
   // A launch of a case: each tensor at a 4096-byte aligned address of no memory, but for those in `shifted`, bytes further.
   struct Laid {
     Laid(const TestBench& bench, const std::string& value, std::map<std::string, std::int64_t> shifted)
-        : plan(make_plan(bench.ops.at(json::parse(value, "case").find("op")->get<std::string>()->c_str()),
+        : plan(make_plan(bench.ops.at(*json::parse(value, "case").find("op")->get<std::string>()),
                          case_from_json(bench.ops, json::parse(value, "case"), "case"), TestBench::kMemory)),
           launch{plan, 1, {}, 1, nullptr} {
       std::uintptr_t at = 1 << 20;
       for (const TensorPlan& tensor : plan.tensors) {
         const auto address = at + static_cast<std::uintptr_t>(shifted[tensor.name]);
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are all that is looked at
         launch.tensors[tensor.name] = {reinterpret_cast<void*>(address), tensor.dtype, tensor.shape, tensor.strides};
         at += 1 << 20;
       }

@@ -36,6 +36,7 @@ const std::vector<std::pair<std::string, Kind>> kKinds{
 template <class T>
 T choice(const Reader& reader, const std::vector<std::pair<std::string, T>>& choices) {
   std::vector<std::string> names;
+  names.reserve(choices.size());
   for (const auto& [name, value] : choices) names.push_back(name);
   const std::string chosen = reader.one_of(names);
   return std::find_if(choices.begin(), choices.end(), [&](const auto& each) { return each.first == chosen; })->second;
@@ -189,7 +190,7 @@ class ManifestReader {
   const TensorSpec& tensor(const Reader& reader) const {
     const std::string name = reader.string();
     const std::size_t dot = name.find('.');
-    const TensorSpec* const spec = out_.op->tensor(std::string_view(name).substr(0, dot));
+    const TensorSpec* const spec = out_.op->tensor(name.substr(0, dot));
     std::vector<std::string> known;
     for (const TensorSpec& each : out_.op->tensors) known.push_back(each.name);
     if (spec == nullptr || (dot != std::string::npos && !spec->per_group)) {
@@ -299,7 +300,7 @@ class ManifestReader {
     reader.object({"address", "offset", "value", "divisible_by", "equal_to"});
     Assumption assumption;
     if (const auto address = reader.find("address")) {
-      if (reader.find("value")) reader.fail("it must have \"address\" or \"value\", not both");
+      if (reader.find("value")) reader.fail(R"(it must have "address" or "value", not both)");
       static_cast<void>(tensor(*address));
       assumption.tensor = address->string();
       assumption.offset = expression_or_empty(reader, "offset");
@@ -310,7 +311,7 @@ class ManifestReader {
     assumption.value = expression(reader.at("value"));
     const auto divisible = reader.find("divisible_by");
     const auto equal = reader.find("equal_to");
-    if (divisible.has_value() == equal.has_value()) reader.fail("it must have \"divisible_by\" or \"equal_to\", one of them");
+    if (divisible.has_value() == equal.has_value()) reader.fail(R"(it must have "divisible_by" or "equal_to", one of them)");
     if (divisible) assumption.divisible_by = divisible->integer(1, kExact);
     if (equal) assumption.equal_to = equal->integer(-kExact, kExact);
     return assumption;
@@ -353,6 +354,7 @@ class ManifestReader {
     const auto found = known.find(variant.entry);
     if (found == known.end()) {
       std::vector<std::string> names;
+      names.reserve(known.size());
       for (const auto& [name, parameters] : known) names.push_back(name);
       const std::string near = nearest_name(variant.entry, names);
       fail(reader.at("entry"),

@@ -128,7 +128,7 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
       {"positions.present && T > 0", "embeds_eps", variant + "when names 'embeds_eps', which is no whole number or choice"},
       {"out.stride1", "out.stride2", variant + "requires/1/value names 'out.stride2', which neither "},
       {R"(, "equal_to": 1)", "",
-       variant + "requires/1 is an object, but it must have \"divisible_by\" or \"equal_to\", one of them"},
+       variant + R"(requires/1 is an object, but it must have "divisible_by" or "equal_to", one of them)"},
       {R"("divisible_by": 2)", R"("divisible_by": 0)", variant + "requires/0/divisible_by is 0, but an integer from 1 to "},
       {R"("offset": "2", "divisible_by": 2)", R"("equal_to": 2)", variant + "requires/0 has no \"divisible_by\""},
       {R"({"address": "embeds")", R"({"address": "embed")",

@@ -27,7 +27,7 @@ class ManifestFolder {
 
   // The path of the file called so, which holds `bytes` now.
   std::string write(const std::string& name, const std::string& bytes) const {
-    const std::string path = (path_ / name).string();
+    std::string path = (path_ / name).string();
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
     out << bytes;
     out.close();
