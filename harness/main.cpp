@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/adapters/builtin.hpp"
+#include "harness/adapters/cubin.hpp"
 #include "harness/adapters/foreign_reference.hpp"
 #include "harness/adapters/library.hpp"
 #include "harness/adapters/selftest.hpp"
@@ -45,10 +46,21 @@ std::string called_as(const char* program) {
   return program == nullptr || *program == '\0' ? "dcpcheck" : program;
 }
 
-// The kernel from elsewhere that `spec` names, sought from `folder`: an adapter for each prefix.
-std::optional<Kernel> load_kernel(const std::string& spec, const std::filesystem::path& folder, const Ops& known) {
-  if (!spec.starts_with(kLibrary)) return std::nullopt;
-  return load_library(std::string(kLibrary) + (folder / spec.substr(kLibrary.size())).string(), known);
+// The kernel from elsewhere that `spec` names, its file sought from `folder` and its command run there: an adapter for each
+// prefix.
+std::optional<Kernel> load_kernel(const std::string& spec, const std::filesystem::path& folder, const Ops& known,
+                                  const std::atomic<int>& interrupted) {
+  const auto in_folder = [&](std::string_view prefix) {
+    return std::string(prefix) + (folder / spec.substr(prefix.size())).string();
+  };
+  if (spec.starts_with(kLibrary)) return load_library(in_folder(kLibrary), known);
+  if (spec.starts_with(kCubin)) return load_cubin(in_folder(kCubin), known);
+  if (!spec.starts_with(kProcess)) return std::nullopt;
+  ProcessOptions options = process_options_from_environment();
+  options.interrupted = &interrupted;
+  if (folder.empty()) return load_process(spec, known, options);
+  return load_process(std::string(kProcess) + "cd " + text::shell_quote(folder.string()) + " && " + spec.substr(kProcess.size()),
+                      known, options);
 }
 
 Context make_context(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted) {
@@ -71,10 +83,12 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     whole.op = name;
     context.kernels.push_back(std::move(whole));
   }
-  context.load_kernel = [](const std::string& spec, const Ops& known) { return load_kernel(spec, {}, known); };
-  context.load_reference = [](const std::string& spec, const std::filesystem::path& folder,
-                              const Ops& known) -> std::optional<Reference> {
-    const std::optional<Kernel> kernel = load_kernel(spec, folder, known);
+  context.load_kernel = [&interrupted](const std::string& spec, const Ops& known) {
+    return load_kernel(spec, {}, known, interrupted);
+  };
+  context.load_reference = [&interrupted](const std::string& spec, const std::filesystem::path& folder,
+                                          const Ops& known) -> std::optional<Reference> {
+    const std::optional<Kernel> kernel = load_kernel(spec, folder, known, interrupted);
     if (!kernel) return std::nullopt;
     return reference_of(*kernel);
   };

@@ -20,6 +20,17 @@ inline void check_cuda(cudaError_t status, const char* call) {
 
 #define DCPCHECK_CUDA_CALL(call) ::dcpcheck::check_cuda((call), #call)
 
+// The driver's function `name` as of CUDA `version` (12040: 12.4), found at run time; false where the driver has none.
+template <class Function>
+bool find_driver_function(const char* name, unsigned version, Function& function) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  DCPCHECK_CUDA_CALL(cudaGetDriverEntryPointByVersion(name, &address, version, cudaEnableDefault, &found));
+  if (found != cudaDriverEntryPointSuccess) return false;
+  function = reinterpret_cast<Function>(address);
+  return true;
+}
+
 // The driver's virtual memory calls, found at run time, so that the program starts where there is no driver.
 struct Driver {
   decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
@@ -54,11 +65,7 @@ struct Driver {
  private:
   template <class Function>
   static void find(const char* name, Function& function) {
-    void* address = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    DCPCHECK_CUDA_CALL(cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) throw_cuda(name, "the driver does not have it");
-    function = reinterpret_cast<Function>(address);
+    if (!find_driver_function(name, 12000, function)) throw_cuda(name, "the driver does not have it");
   }
 };
 

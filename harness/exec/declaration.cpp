@@ -41,7 +41,10 @@ std::string listed(const std::vector<std::string>& words) {
   return list;
 }
 
-// Every name that a condition on cases of `op` may ask for, but for cache groups of any name.
+}  // namespace
+
+std::span<const std::string_view> terms_of_group() { return kOfGroup; }
+
 std::vector<std::string> terms_of(const Op& op) {
   std::vector<std::string> terms(kSizes.begin(), kSizes.end());
   terms.emplace_back("padding.in_range");
@@ -58,6 +61,8 @@ bool is_term(const Op& op, const std::vector<std::string>& terms, const std::str
   const std::size_t dot = name.find('.');
   return dot != std::string::npos && has(op.caches, "*") && has(kOfGroup, name.substr(dot + 1));
 }
+
+namespace {
 
 void check_options(const Declaration& declaration, const Op& op, const std::string& source) {
   for (const auto& [name, values] : declaration.options) {

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/plan.hpp"
@@ -21,6 +23,13 @@ struct Declaration {
 
 // Throws InputError where it names what `op` does not have; the sentence begins with `source`.
 void check_declaration(const Declaration& declaration, const Op& op, const std::string& source);
+
+// Every name that a condition on cases of `op` may ask for, but for those of cache groups of any name (op.caches {"*"}).
+std::vector<std::string> terms_of(const Op& op);
+// Whether `name` is one of `terms`, or one of a cache group of any name.
+bool is_term(const Op& op, const std::vector<std::string>& terms, const std::string& name);
+// What follows the "<group>." of a cache group's terms.
+std::span<const std::string_view> terms_of_group();
 
 // Why the case is not for the kernel; "" where it is.
 std::string why_not(const Declaration& declaration, const Plan& plan);

@@ -1,4 +1,4 @@
-// Holds every document of ours to its schema: the corpora, the ops, and a report that the program writes here and now.
+// Holds every document of ours to its schema: the corpora, the ops, manifests, and a report that the program writes here and now.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -175,6 +175,62 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
                    {"a cache to be read without records", [](Json& d) { d["tensors"][3].erase("records"); }},
                    {"an unknown dtype", [](Json& d) { d["tensors"][2]["records"][0]["fields"][1]["dtype"] = "fp64"; }},
                    {"codes without a tile", [](Json& d) { d["tensors"][2]["records"][0]["fields"][0].erase("tile"); }}});
+}
+
+TEST(ManifestSchema, AdmitsEveryExample) {
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "harness/adapters/examples/cubin")) {
+    if (entry.path().extension() != ".json") continue;
+    EXPECT_EQ(errors("manifest", load(entry.path())), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+TEST(ManifestSchema, RejectsWhatIsNoManifest) {
+  const Json good = Json::parse(R"({"schema": "dcpcheck.manifest/1", "op": "copy", "name": "a", "doc": "b",
+    "contract": {"nan": ["0x7F"]}, "tensors": ["x"], "requirements": [{"that": "n > 0", "say": "c"}], "values": {"m": "2 * n", "k": 3},
+    "variants": [{"name": "a", "module": "a.cubin", "entry": "f", "when": "m > 1",
+      "requires": [{"address": "x", "offset": 4, "divisible_by": 16}, {"value": "n", "divisible_by": 2}, {"value": "n", "equal_to": 1}],
+      "grid": ["n", 2, 1], "block": [128], "cluster": [2], "shared_bytes": "4 * n", "cooperative": false, "programmatic_stream_serialization": true,
+      "parameters": [{"bind": "address", "tensor": "x", "offset": 8, "align": 4, "optional": true}, {"bind": "stride", "tensor": "x", "axis": 0, "type": "i32"},
+        {"bind": "shape", "tensor": "x", "axis": 0, "type": "i64", "optional": true}, {"name": "v", "bind": "value", "value": "n", "type": "i8"},
+        {"bind": "number", "param": "eps", "type": "f32"}, {"bind": "constant", "value": 0.5, "type": "f64"}, {"bind": "null"},
+        {"bind": "scratch", "bytes": "n", "zeroed": true}, {"bind": "array", "each": {"bind": "address", "tensor": "t"}},
+        {"bind": "struct", "fields": [{"bind": "null"}]}]}]})");
+  const auto parameter = [](Json& d, int i) -> Json& { return d["variants"][0]["parameters"][static_cast<std::size_t>(i)]; };
+  expect_rejected("manifest", good,
+                  {{"another schema", [](Json& d) { d["schema"] = "dcpcheck.manifest/2"; }},
+                   {"no op", [](Json& d) { d.erase("op"); }},
+                   {"an unknown field", [](Json& d) { d["kernel"] = "f"; }},
+                   {"no variants", [](Json& d) { d["variants"] = Json::array(); }},
+                   {"an option of nothing", [](Json& d) { d["contract"]["nan"] = Json::array(); }},
+                   {"a requirement without a condition", [](Json& d) { d["requirements"][0].erase("that"); }},
+                   {"a value that is a flag", [](Json& d) { d["values"]["m"] = true; }},
+                   {"half a value", [](Json& d) { d["values"]["m"] = 0.5; }},
+                   {"a variant without a grid", [](Json& d) { d["variants"][0].erase("grid"); }},
+                   {"a grid of four axes", [](Json& d) { d["variants"][0]["grid"] = {1, 1, 1, 1}; }},
+                   {"a cooperative of 1", [](Json& d) { d["variants"][0]["cooperative"] = 1; }},
+                   {"an unknown field of a variant", [](Json& d) { d["variants"][0]["warps"] = 4; }},
+                   {"an address that equals", [](Json& d) { d["variants"][0]["requires"][0]["equal_to"] = 0; }},
+                   {"both an address and a value", [](Json& d) { d["variants"][0]["requires"][0]["value"] = "n"; }},
+                   {"divisible by 0", [](Json& d) { d["variants"][0]["requires"][1]["divisible_by"] = 0; }},
+                   {"nothing required", [](Json& d) { d["variants"][0]["requires"][2].erase("equal_to"); }},
+                   {"an unknown binding", [&](Json& d) { parameter(d, 0)["bind"] = "pointer"; }},
+                   {"an address of nothing", [&](Json& d) { parameter(d, 0).erase("tensor"); }},
+                   {"an unknown field of a binding", [&](Json& d) { parameter(d, 0)["type"] = "i8"; }},
+                   {"a stride without its axis", [&](Json& d) { parameter(d, 1).erase("axis"); }},
+                   {"a shape as fp16", [&](Json& d) { parameter(d, 2)["type"] = "f16"; }},
+                   {"a value without a type", [&](Json& d) { parameter(d, 3).erase("type"); }},
+                   {"a number as i32", [&](Json& d) { parameter(d, 4)["type"] = "i32"; }},
+                   {"a constant in words", [&](Json& d) { parameter(d, 5)["value"] = "half"; }},
+                   {"null with a value", [&](Json& d) { parameter(d, 6)["value"] = 0; }},
+                   {"scratch without a size", [&](Json& d) { parameter(d, 7).erase("bytes"); }},
+                   {"an array of scratch",
+                    [&](Json& d) {
+                      parameter(d, 8)["each"] = {{"bind", "scratch"}, {"bytes", 1}};
+                    }},
+                   {"a struct of nothing", [&](Json& d) { parameter(d, 9)["fields"] = Json::array(); }}});
 }
 
 // The report that `dcpcheck repro` writes now.
