@@ -13,6 +13,7 @@
 
 #include "harness/adapters/builtin.hpp"
 #include "harness/adapters/library.hpp"
+#include "harness/adapters/process.hpp"
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
 #include "harness/commands/context.hpp"
@@ -62,9 +63,12 @@ Context make_context(const char* program, const std::vector<std::string>& words,
     whole.op = name;
     context.kernels.push_back(std::move(whole));
   }
-  context.load_kernel = [known = context.ops](const std::string& spec) -> std::optional<Kernel> {
-    if (!spec.starts_with(kLibrary)) return std::nullopt;
-    return load_library(spec, known);
+  context.load_kernel = [known = context.ops, &interrupted](const std::string& spec) -> std::optional<Kernel> {
+    if (spec.starts_with(kLibrary)) return load_library(spec, known);
+    if (!spec.starts_with(kProcess)) return std::nullopt;
+    ProcessOptions options = process_options_from_environment();
+    options.interrupted = &interrupted;
+    return load_process(spec, known, options);
   };
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };

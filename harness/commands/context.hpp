@@ -32,7 +32,7 @@ struct Context {
   Ops ops;
   std::map<std::string, Reference, std::less<>> references;  // by op
   std::vector<Kernel> kernels;
-  // The kernel from elsewhere that a spec ("lib:<file.so>") names; nullopt where the spec is of no such kind. Throws
+  // The kernel from elsewhere that a spec ("lib:<file.so>", "exec:<command>") names; nullopt where the spec is of no such kind. Throws
   // InputError.
   std::function<std::optional<Kernel>(const std::string& spec)> load_kernel;
   std::vector<EmbeddedFile> corpus;                // the scenarios of `repro`

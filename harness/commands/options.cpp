@@ -58,10 +58,11 @@ OptionSpec seed_option() {
   return {"--seed", "SEED", "Replaces the cases' seeds: 16 hex digits, 0x and hex digits, or a decimal number", false};
 }
 OptionSpec kernel_option(const std::string& fallback) {
-  return {
-      "--kernel", "SPEC",
-      "builtin:OP[@FAULT], OP[@FAULT], @FAULT, or lib:FILE, a shared library; OP= may stand before it; default: " + fallback,
-      true};
+  return {"--kernel", "SPEC",
+          "builtin:OP[@FAULT], OP[@FAULT], @FAULT, lib:FILE, a shared library, or exec:COMMAND, a process; OP= may stand "
+          "before it; default: " +
+              fallback,
+          true};
 }
 OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take of memory, as 512MiB; default: 4GiB", false}; }
 
