@@ -27,6 +27,7 @@ constexpr std::size_t kTextShown = 200;      // bytes of a line of its that is s
 constexpr std::size_t kReasonShown = 1000;   // … of a reason, or of stderr
 constexpr std::size_t kAnswerMost = 65'536;  // bytes of an answer
 constexpr int kAnswerDepth = 4;
+constexpr std::int64_t kLeastDeviceMemory = std::int64_t{16} << 20;  // so that small launches do not each ask for more
 
 // A process's words as they can be shown on one line.
 std::string shown(std::string text, std::size_t most) {
@@ -49,6 +50,7 @@ struct Worker {
 
   SharedMemory shared;
   std::unique_ptr<DeviceMemory> device;
+  std::unique_ptr<DeviceMemory> device_before;  // until the process has unmapped it, at its next answer
   Child child;
   std::int64_t launches = 0;  // so many were asked for
 };
@@ -318,8 +320,8 @@ class WorkerLaunch {
 // Whether the worker has device memory of so many bytes that it can map.
 bool has_device_memory(Worker& worker, std::int64_t bytes) {
   if (worker.device && worker.device->bytes() >= bytes) return true;
-  const std::int64_t before = worker.device ? worker.device->bytes() : 0;
-  worker.device.reset();
+  const std::int64_t before = worker.device ? worker.device->bytes() : kLeastDeviceMemory;
+  worker.device_before = std::move(worker.device);
   worker.device = DeviceMemory::make(std::max(bytes, before + before / 2));
   return worker.device != nullptr;
 }
@@ -344,10 +346,9 @@ class ProcessKernel {
       worker->device.reset();
       launched = run.run(false);
     }
-    if (launched.good)
-      processes_->give(std::move(worker));
-    else
-      worker->child.kill();
+    if (!launched.good) worker->child.kill();
+    worker->device_before.reset();
+    if (launched.good) processes_->give(std::move(worker));
     return launched.error;
   }
 
