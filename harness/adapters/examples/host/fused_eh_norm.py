@@ -17,13 +17,20 @@ def from_bf16(row):
 def to_bf16(values):
     """To nearest, ties to even; NaN stays NaN."""
     words = memoryview(array.array("f", values)).cast("B").cast("I")
-    return array.array("H", [(word + 0x7FFF + (word >> 16 & 1)) >> 16 if word & 0x7FFFFFFF <= 0x7F800000 else 0x7FC0 for word in words])
+    return array.array("H", [0x7FC0 if word & 0x7FFFFFFF > 0x7F800000 else word + 0x7FFF + (word >> 16 & 1) >> 16 for word in words])
+
+
+def fp32(values):
+    """Rounded to fp32: Python's own numbers are fp64, and the contract's small squares vanish where fp32's do."""
+    return array.array("f", values).tolist()
 
 
 def norm(row, weight, eps, rounded):
-    under_root = math.fsum(x * x for x in row) / len(row) + eps
+    squares = math.fsum(fp32(x * x for x in row))
+    [mean] = fp32([squares / len(row)])
+    [under_root] = fp32([mean + eps])
     scale = 1 / math.sqrt(under_root) if under_root != 0 else math.inf
-    normed = [x * scale for x in row]
+    normed = fp32(x * scale for x in row)
     if rounded:
         normed = from_bf16(to_bf16(normed))
     return to_bf16([x * w for x, w in zip(normed, weight)])
