@@ -95,15 +95,19 @@ class Tensor:
         import torch
 
         dtype = getattr(torch, self._torch)
+        return self.bytes_as_torch().view(dtype).as_strided(self.shape, self.strides)
+
+    def bytes_as_torch(self):
+        """All bytes from the first element to the last one as a torch.Tensor of one axis."""
+        import torch
+
+        count = self.extent * self.itemsize
         device = torch.device("cuda", self._base.device) if self._base.on_device else torch.device("cpu")
-        if not self.extent:
-            return torch.empty(self.shape, dtype=dtype, device=device)
+        if count == 0:
+            return torch.empty(0, dtype=torch.uint8, device=device)
         if self._base.on_device:
-            stretch = memory.DeviceBytes(self.pointer, self.extent * self.itemsize)
-            elements = torch.as_tensor(stretch, device=device).view(dtype)
-        else:
-            elements = torch.frombuffer(self._base.view(), dtype=dtype, count=self.extent, offset=self._offset)
-        return elements.as_strided(self.shape, self.strides)
+            return torch.as_tensor(memory.DeviceBytes(self.pointer, count), device=device)
+        return torch.frombuffer(self._base.view(), dtype=torch.uint8, count=count, offset=self._offset)
 
 
 class Launch:
