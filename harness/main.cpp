@@ -16,6 +16,7 @@
 #include "harness/adapters/cubin.hpp"
 #include "harness/adapters/foreign_reference.hpp"
 #include "harness/adapters/library.hpp"
+#include "harness/adapters/process.hpp"
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
 #include "harness/commands/context.hpp"
@@ -59,8 +60,9 @@ std::optional<Kernel> load_kernel(const std::string& spec, const std::filesystem
   ProcessOptions options = process_options_from_environment();
   options.interrupted = &interrupted;
   if (folder.empty()) return load_process(spec, known, options);
-  return load_process(std::string(kProcess) + "cd " + text::shell_quote(folder.string()) + " && " + spec.substr(kProcess.size()),
-                      known, options);
+  return load_process(
+      std::string(kProcess) + "cd " + text::shell_quote(folder.string()) + " && " + spec.substr(kProcess.size()), known,
+      options);
 }
 
 Context make_context(const char* program, const std::vector<std::string>& words, const std::atomic<int>& interrupted) {

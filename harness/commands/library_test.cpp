@@ -105,7 +105,7 @@ TEST_F(Library, AnOpBeforeItMustBeItsOwn) {
   EXPECT_EQ(run({"run", "--backend", "host", "--kernel", "fused_eh_norm=" + spec, eh_norm()}).code, 0);
   const Ended other = run({"run", "--backend", "host", "--kernel", "fused_q=" + spec, eh_norm()});
   EXPECT_EQ(other.code, 2);
-  EXPECT_EQ(other.err, "dcpcheck: --kernel fused_q=" + spec + ": the library's kernel is one of fused_eh_norm\n");
+  EXPECT_EQ(other.err, "dcpcheck: --kernel fused_q=" + spec + ": that kernel is one of fused_eh_norm\n");
 }
 
 // Of two files, and of a path with a "=" in it.

@@ -59,9 +59,8 @@ OptionSpec seed_option() {
 }
 OptionSpec kernel_option(const std::string& fallback) {
   return {"--kernel", "SPEC",
-          "builtin:OP[@FAULT], OP[@FAULT], @FAULT, lib:FILE, a shared library, or cubin:FILE, a manifest of cubins; OP= may "
-          "stand before "
-          "it; default: " +
+          "builtin:OP[@FAULT], OP[@FAULT], @FAULT, lib:FILE, a shared library, cubin:FILE, a manifest of cubins, or "
+          "exec:COMMAND, a process; OP= may stand before it; default: " +
               fallback,
           true};
 }

@@ -30,7 +30,7 @@ struct Spec {
   std::string kernel;
 };
 
-// A file's path may have a "=" as well.
+// A file's path, or a command, may have a "=" as well.
 Spec parse(const std::string& spec) {
   const std::size_t equals = spec.find('=');
   if (equals == std::string::npos || equals > spec.find(':')) return {std::nullopt, spec};
@@ -65,7 +65,7 @@ std::vector<const Kernel*> select_kernels(Context& context, const std::vector<st
     for (const Kernel& kernel : kernels) {
       if (!is_named(kernel)) continue;
       if (wanted.op && kernel.declared && kernel.op != *wanted.op)
-        throw InputError("--kernel " + text::printable(spec) + ": the library's kernel is one of " + kernel.op);
+        throw InputError("--kernel " + text::printable(spec) + ": that kernel is one of " + kernel.op);
       if (wanted.op && kernel.op != *wanted.op) continue;
       known = true;
       if (std::find(selected.begin(), selected.end(), &kernel) == selected.end()) selected.push_back(&kernel);

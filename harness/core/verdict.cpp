@@ -28,6 +28,9 @@ std::string_view name_of(Reason reason) {
     case Reason::race: return "race";
     case Reason::launch_refused: return "launch-refused";
     case Reason::floating_point_mode: return "floating-point-mode";
+    case Reason::process_ended: return "process-ended";
+    case Reason::timed_out: return "timed-out";
+    case Reason::bad_answer: return "bad-answer";
     case Reason::law: return "law";
     case Reason::nothing_compared: return "nothing-compared";
   }

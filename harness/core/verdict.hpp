@@ -22,6 +22,9 @@ enum class Reason : std::uint8_t {
   race,                 // a written byte that differs between two runs on the same memory
   launch_refused,       // the launch was an error, as a grid past CUDA's limits is
   floating_point_mode,  // a kernel from elsewhere left its thread rounding or flushing in another way
+  process_ended,        // the process of a kernel from elsewhere crashed, or left before it answered
+  timed_out,            // … did not answer in time
+  bad_answer,           // … answered something that is no answer to the launch
   law,                  // what two launches left differs where a law says that it is the same
   nothing_compared,     // no output and no must-not-write byte was looked at
 };

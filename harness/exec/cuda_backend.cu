@@ -167,7 +167,8 @@ class CudaPlacement : public Placement {
       memory->bring(image, stream_);
       addresses[memory->name()] = memory->data();
     }
-    const Launch launch{plan_, rank_, make_views(plan_, arena_, arena_base_, addresses), threads, stream_};
+    const Launch launch{plan_,   rank_,   make_views(plan_, arena_, arena_base_, addresses),
+                        threads, stream_, {arena_base_, image.size()}};
     const LaunchError refused = plan_.value.graph ? run_graph(kernel, launch) : queue(kernel, launch);
     DCPCHECK_CUDA_CALL(cudaMemcpyAsync(image.data(), arena_base_, image.size(), cudaMemcpyDeviceToHost, stream_));
     for (const auto& memory : sparse_) memory->fetch(image, stream_);

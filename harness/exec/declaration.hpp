@@ -19,6 +19,7 @@ struct Declaration {
   // The tensors that it knows: a case that has others is not for it. Absent: all of its op.
   std::optional<std::vector<std::string>> tensors;
   std::vector<Requirement> requirements;  // what must hold of a case; `say` may be empty
+  std::string source = {};                // the file that it was loaded from, where it says so
 };
 
 // Throws InputError where it names what `op` does not have; the sentence begins with `source`.

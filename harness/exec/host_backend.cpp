@@ -75,7 +75,7 @@ class HostPlacement : public Placement {
       sparse.emplace_back(buffer).bring(image);
       addresses[buffer.name] = sparse.back().data();
     }
-    const Launch launch{plan_, rank_, make_views(plan_, arena_, image.data(), addresses), threads, nullptr};
+    const Launch launch{plan_, rank_, make_views(plan_, arena_, image.data(), addresses), threads, nullptr, image};
     LaunchError refused = kernel.host(launch);
     for (const SparseMemory& memory : sparse) {
       memory.fetch(image);

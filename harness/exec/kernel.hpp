@@ -1,10 +1,12 @@
 // A kernel under test: something that can be launched for one rank of a case.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@ struct Launch {
   std::map<std::string, View, std::less<>> tensors;  // every tensor of the plan, in and out
   int threads = 1;                                   // host
   void* stream = nullptr;                            // CUDA: a cudaStream_t
+  std::span<std::byte> arena = {};                   // where outputs, caches and their guards lie, on the host or on the device
 };
 
 // Why a launch left nothing to judge; empty() where it was accepted.
@@ -35,6 +38,10 @@ struct LaunchError {
     refused,              // as CUDA refuses a grid
     skipped,              // the kernel is not for this case, and says so
     floating_point_mode,  // the kernel left its thread's floating-point mode changed
+    beside_inputs,        // the kernel wrote where nothing of the launch lies, next to an input
+    process_ended,        // the kernel's process crashed or left
+    timed_out,            // the kernel's process did not answer in time
+    bad_answer,           // the kernel's process answered something that is no answer
   };
 
   LaunchError() = default;
@@ -48,7 +55,7 @@ struct LaunchError {
 };
 
 struct Kernel {
-  std::string name;  // "builtin:fused_norm_rope@k_gated", "lib:./mine.so"
+  std::string name;  // "builtin:fused_norm_rope@k_gated", "lib:./mine.so", "exec:python3 mine.py"
   std::string op;
   std::string fault;                               // empty: none is known
   std::string doc;                                 // what the fault does

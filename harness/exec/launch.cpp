@@ -50,6 +50,16 @@ void end_at(const LaunchError& error, const std::string& where, Verdict& verdict
   switch (error.kind) {
     case LaunchError::Kind::refused: verdict.reason = Reason::launch_refused; break;
     case LaunchError::Kind::floating_point_mode: verdict.reason = Reason::floating_point_mode; break;
+    case LaunchError::Kind::beside_inputs: verdict.reason = Reason::guard; break;
+    case LaunchError::Kind::bad_answer: verdict.reason = Reason::bad_answer; break;
+    case LaunchError::Kind::process_ended:
+      verdict.status = Status::crash;
+      verdict.reason = Reason::process_ended;
+      break;
+    case LaunchError::Kind::timed_out:
+      verdict.status = Status::hang;
+      verdict.reason = Reason::timed_out;
+      break;
     case LaunchError::Kind::skipped: verdict.status = Status::skipped; break;
   }
 }

@@ -27,6 +27,9 @@ std::string_view in_words(Reason reason) {
     case Reason::race: return "differs between two runs on the same memory";
     case Reason::launch_refused: return "launch refused";
     case Reason::floating_point_mode: return "floating-point mode changed";
+    case Reason::process_ended: return "process ended";
+    case Reason::timed_out: return "no answer in time";
+    case Reason::bad_answer: return "not an answer";
     case Reason::law: return "breaks a law";
     case Reason::nothing_compared: return "nothing compared";
   }

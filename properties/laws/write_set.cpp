@@ -8,7 +8,11 @@ bool is_of_writing(Reason reason) {
          reason == Reason::input_changed;
 }
 
-bool is_of_launching(Reason reason) { return reason == Reason::launch_refused || reason == Reason::floating_point_mode; }
+// The launch itself went wrong; by `guard`, where no violation has it, next to an input of a kernel's process.
+bool is_of_launching(Reason reason) {
+  return reason == Reason::launch_refused || reason == Reason::floating_point_mode || reason == Reason::guard ||
+         reason == Reason::process_ended || reason == Reason::timed_out || reason == Reason::bad_answer;
+}
 
 }  // namespace
 

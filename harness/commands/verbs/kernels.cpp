@@ -29,7 +29,8 @@ json::Object to_json(const Declaration& declared) {
   return {{"name", declared.name},
           {"options", std::move(options)},
           {"tensors", declared.tensors ? json::Value(texts(*declared.tensors)) : json::Value()},
-          {"requirements", std::move(requirements)}};
+          {"requirements", std::move(requirements)},
+          {"source", declared.source.empty() ? json::Value() : json::Value(declared.source)}};
 }
 
 json::Object to_json(const Kernel& kernel) {
@@ -59,6 +60,7 @@ std::string in_words(const Kernel& kernel, const Op& op) {
   if (declared.tensors) page += line("Tensors: " + text::list(*declared.tensors));
   for (const Requirement& requirement : declared.requirements)
     page += line("Requires " + requirement.that.text() + (requirement.say.empty() ? "" : " (" + requirement.say + ")"));
+  if (!declared.source.empty()) page += line("Loaded from " + declared.source);
   return page;
 }
 
@@ -90,14 +92,15 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb kernels() {
-  return {
-      "kernels",
-      "Show the kernels that come with dcpcheck, as fixed and with each fault, or what a library declares",
-      "",
-      {"KERNEL", "as --kernel takes it; lib:FILE shows what the library in FILE declares; default: all that come with dcpcheck",
-       false, true},
-      {kernel_option("all that come with dcpcheck"), json_option(), ops_option()},
-      run};
+  return {"kernels",
+          "Show the kernels that come with dcpcheck, as fixed and with each fault, or what a library or a process declares",
+          "",
+          {"KERNEL",
+           "as --kernel takes it; lib:FILE, cubin:FILE and exec:COMMAND show what the library, the manifest or the process "
+           "declares; default: all that come with dcpcheck",
+           false, true},
+          {kernel_option("all that come with dcpcheck"), json_option(), ops_option()},
+          run};
 }
 
 }  // namespace dcpcheck::verbs
