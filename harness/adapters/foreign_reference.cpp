@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct Asked {
   DType dtype = DType::u8;
   Told told = Told::value;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t judged = 0;  // rows; those of padding tokens are not
-  Bytes first, second;      // value and error, low and high, or exact alone
+  std::int64_t judged = 0;                   // rows; those of padding tokens are not
+  std::span<const std::byte> first, second;  // value and error, low and high, or exact alone
 };
 
 Told told_of(Told said, DType dtype) { return is_float(dtype) ? said : Told::exact; }
@@ -52,7 +53,8 @@ std::vector<Asked> asked_of(const Plan& plan) {
   return asked;
 }
 
-// The launch that asks: the inputs of the case, and what is to be told, in the place of its outputs.
+// The launch that asks: the inputs of the case, and what is to be told, in the place of its outputs and like these in one
+// arena.
 class Question {
  public:
   Question(const Plan& plan, const Inputs& inputs, std::int64_t rank, std::vector<Asked>& asked) : plan_(plan) {
@@ -63,28 +65,38 @@ class Question {
       auto* const storage = const_cast<std::byte*>(inputs.get(tensor.name, rank).data());
       add(tensor, storage + tensor.offset * size_of(tensor.dtype));
     }
+    std::int64_t bytes = 0;
+    for (const Asked& one : asked) bytes += 2 * room_of(one);
+    arena_.resize(static_cast<std::size_t>(bytes));
     for (Asked& one : asked) {
-      if (one.told == Told::exact) add(one, ".exact", one.dtype, one.first);
+      if (one.told == Told::exact) one.first = add(one, ".exact", one.dtype);
       if (one.told == Told::range) {
-        add(one, ".low", one.dtype, one.first);
-        add(one, ".high", one.dtype, one.second);
+        one.first = add(one, ".low", one.dtype);
+        one.second = add(one, ".high", one.dtype);
       }
       if (one.told == Told::value) {
-        add(one, ".value", DType::fp64, one.first);
-        add(one, ".error", DType::fp64, one.second);
+        one.first = add(one, ".value", DType::fp64);
+        one.second = add(one, ".error", DType::fp64);
       }
     }
   }
 
-  Launch launch(std::int64_t rank, int threads) const { return {plan_, rank, views_, threads, nullptr}; }
+  Launch launch(std::int64_t rank, int threads) { return {plan_, rank, views_, threads, nullptr, arena_}; }
 
  private:
+  static constexpr std::int64_t kAlignment = 64;
+
+  // Of one of the two, with what aligns the next; some where there are no elements too, so that it has an address.
+  static std::int64_t room_of(const Asked& one) {
+    return (one.rows * one.columns * size_of(DType::fp64) / kAlignment + 1) * kAlignment;
+  }
+
   void add(const TensorPlan& tensor, std::byte* data) {
     views_[tensor.name] = {data, tensor.dtype, tensor.shape, tensor.strides};
     plan_.tensors.push_back(tensor);
   }
 
-  void add(const Asked& one, const char* suffix, DType dtype, Bytes& storage) {
+  std::span<const std::byte> add(const Asked& one, const char* suffix, DType dtype) {
     TensorPlan tensor;
     tensor.name = one.name + suffix;
     tensor.role = Role::out;
@@ -92,23 +104,29 @@ class Question {
     tensor.shape = {one.rows, one.columns};
     tensor.strides = {one.columns, 1};
     tensor.storage_elements = one.rows * one.columns;
+    const std::span<std::byte> storage =
+        std::span(arena_).subspan(static_cast<std::size_t>(used_), static_cast<std::size_t>(tensor.bytes()));
+    used_ += room_of(one);
     // NaN, or an integer that is hardly right: what the reference leaves out does not pass for an answer.
-    storage.assign(static_cast<std::size_t>(tensor.bytes()), one.told == Told::exact ? std::byte{0xA5} : std::byte{0xFF});
+    std::fill(storage.begin(), storage.end(), one.told == Told::exact ? std::byte{0xA5} : std::byte{0xFF});
     add(tensor, storage.data());
+    return storage;
   }
 
   Plan plan_;
   std::map<std::string, View, std::less<>> views_;
+  Bytes arena_;
+  std::int64_t used_ = 0;
 };
 
 template <class T>
-T load(const Bytes& from, std::int64_t index) {
+T load(std::span<const std::byte> from, std::int64_t index) {
   T value;
   std::memcpy(&value, from.data() + index * static_cast<std::int64_t>(sizeof value), sizeof value);
   return value;
 }
 
-double decoded(const Bytes& codes, std::int64_t index, DType dtype) {
+double decoded(std::span<const std::byte> codes, std::int64_t index, DType dtype) {
   if (dtype == DType::bf16) return decode_bf16(load<std::uint16_t>(codes, index));
   if (dtype == DType::e4m3) return decode_e4m3(load<std::uint8_t>(codes, index));
   return load<float>(codes, index);
@@ -152,7 +170,7 @@ Admissible by_range(const Plan& plan, const Asked& one) {
   return told;
 }
 
-Admissible told_by(const Plan& plan, Asked& one) {
+Admissible told_by(const Plan& plan, const Asked& one) {
   Admissible told = one.told == Told::value   ? by_value(plan, one)
                     : one.told == Told::range ? by_range(plan, one)
                                               : Admissible{};
@@ -160,7 +178,7 @@ Admissible told_by(const Plan& plan, Asked& one) {
   told.columns = one.columns;
   if (one.told != Told::exact) return told;
   told.exact = true;
-  told.codes = std::move(one.first);
+  told.codes.assign(one.first.begin(), one.first.end());
   return told;
 }
 
@@ -169,15 +187,12 @@ Admissible told_by(const Plan& plan, Asked& one) {
 Reference reference_of(const Kernel& kernel) {
   return [kernel](const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options) {
     std::vector<Asked> asked = asked_of(plan);
-    const Question question(plan, inputs, rank, asked);
+    Question question(plan, inputs, rank, asked);
     const LaunchError error = kernel.host(question.launch(rank, options.threads));
     if (!error.empty())
       throw HarnessError("the reference of " + plan.op->name + ", " + kernel.name + ", did not answer: " + error.why);
     Expected expected;
-    for (Asked& one : asked) {
-      std::string name = one.name;
-      expected.emplace(std::move(name), told_by(plan, one));
-    }
+    for (const Asked& one : asked) expected.emplace(one.name, told_by(plan, one));
     return expected;
   };
 }
