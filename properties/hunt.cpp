@@ -13,6 +13,13 @@ bool reports(const LawFindings& findings) {
   return findings.silent.empty() && (!findings.violations.empty() || !findings.detail.empty());
 }
 
+// Whether what a law reports of a fault is what the fault is said to be caught for.
+bool for_its_reason(const Kernel& kernel, const LawFindings& findings) {
+  if (kernel.reason.empty() || kernel.reason == name_of(Reason::law)) return true;
+  return std::any_of(findings.violations.begin(), findings.violations.end(),
+                     [&](const Violation& violation) { return name_of(violation.reason) == kernel.reason; });
+}
+
 void stop_if_interrupted(const Workbench& bench) {
   if (bench.interrupted != nullptr && bench.interrupted->load() != 0) throw Interrupted(bench.interrupted->load());
 }
@@ -35,7 +42,7 @@ std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Ge
   // A law launches a case several times: all of them are asked of the case that is caught, not of all that are not.
   std::vector<const Law*> watched;
   for (const Law& law : all_laws()) {
-    if (law.of_every_op || kernel.caught_by.empty() || law.name == kernel.caught_by) watched.push_back(&law);
+    if (kernel.caught_by.empty() || law.name == kernel.caught_by) watched.push_back(&law);
   }
   for (std::uint64_t index = 0; index < budget; ++index) {
     stop_if_interrupted(bench);
@@ -43,10 +50,15 @@ std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Ge
     found.value = generator(seed, index);
     found.cases = index + 1;
     Trial trial(bench, generator.op(), kernel, found.value);
-    const bool seen = std::any_of(watched.begin(), watched.end(), [&](const Law* law) { return reports(apply(*law, trial)); });
+    const bool seen = std::any_of(watched.begin(), watched.end(), [&](const Law* law) {
+      LawFindings findings = apply(*law, trial);
+      if (!reports(findings) || !for_its_reason(kernel, findings)) return false;
+      found.verdict = verdict_of(*law, std::move(findings));
+      return true;
+    });
     if (!seen) continue;
-    found.by = reporting(trial, &found.verdict);
-    if (!found.by.empty()) return found;
+    found.by = reporting(trial);
+    return found;
   }
   return std::nullopt;
 }
@@ -62,7 +74,8 @@ Case shrink(const Workbench& bench, const Op& op, const Kernel& kernel, const Ca
       if (evaluations-- <= 0) return smallest;
       stop_if_interrupted(bench);
       Trial trial(bench, op, kernel, candidate);
-      if (!reports(apply(*law, trial))) continue;
+      const LawFindings findings = apply(*law, trial);
+      if (!reports(findings) || (kernel.caught_by == by && !for_its_reason(kernel, findings))) continue;
       smallest = std::move(candidate);
       smaller = true;
       break;

@@ -15,11 +15,11 @@ struct Catch {
   std::uint64_t cases = 0;  // that it took, this one counted in
   Case value;
   std::vector<std::string> by;  // the laws that report, by name
-  Verdict verdict;              // by the first of them
+  Verdict verdict;              // by the law that it was caught by
 };
 
-// Draws the cases of `seed` in their order and stops at the first on which a law reports; absent where none of `budget` did. Of
-// a fault that says what it is caught by (Kernel::caught_by), that law and those of every op are asked, until one reports.
+// Draws the cases of `seed` in their order and stops at the first on which a law reports; absent where none of `budget` did. A
+// fault that says what it is caught by and for (Kernel::caught_by, reason) is caught where that law reports that reason.
 // Throws HarnessError where the backend fails, Interrupted once a signal came.
 std::optional<Catch> hunt(const Workbench& bench, const Kernel& kernel, const Generator& generator, std::uint64_t seed,
                           std::uint64_t budget);

@@ -99,7 +99,10 @@ std::vector<Observation> observe_again(const Setting& setting, const Kernel& ker
   const std::shared_ptr<std::byte> after = backend.image_memory(arena.bytes);
   std::vector<Observation> seen(static_cast<std::size_t>(times));
   if (const LaunchError declined = decline(kernel, setting.plan); !declined.empty()) {
-    for (Observation& one : seen) one.refused = declined.why;
+    for (Observation& one : seen) {
+      one.refused = declined.why;
+      one.declined = true;
+    }
     return seen;
   }
   for (std::int64_t rank = 0; rank < setting.plan.value.geometry.tp; ++rank) {
@@ -108,7 +111,9 @@ std::vector<Observation> observe_again(const Setting& setting, const Kernel& ker
     for (Observation& one : seen) {
       if (!one.refused.empty()) continue;
       std::memcpy(after.get(), before.data(), static_cast<std::size_t>(arena.bytes));
-      one.refused = placement->run(kernel, {after.get(), static_cast<std::size_t>(arena.bytes)}, threads).why;
+      const LaunchError error = placement->run(kernel, {after.get(), static_cast<std::size_t>(arena.bytes)}, threads);
+      one.refused = error.why;
+      one.declined = error.kind == LaunchError::Kind::skipped && !error.empty();
       if (one.refused.empty()) one.ranks.push_back(rows_left(setting, arena, rank, after.get()));
     }
   }

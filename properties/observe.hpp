@@ -24,6 +24,7 @@ struct Setting {
 using RowsLeft = std::vector<Bytes>;
 
 struct Observation {
+  bool declined = false;                                            // refused, as the kernel is not for such a launch
   std::string refused;                                              // why, of the first rank whose launch was refused
   std::vector<std::map<std::string, RowsLeft, std::less<>>> ranks;  // by buffer
 };

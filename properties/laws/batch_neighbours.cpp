@@ -20,16 +20,18 @@ LawFindings check(Trial& trial) {
     first += request.uncached;
     // A token alone is chunking's.
     if (request.uncached < 2 || tried++ >= kRequests) continue;
-    relaunches.add(of_rows(trial, {request}, rows, "with the request alone"));
+    relaunches.add([&] { return of_rows(trial, {request}, rows, "with the request alone"); });
     // As a CUDA graph has it: the launch is as large as before, the others' rows are padding.
     if (!std::count(trial.op().geometry.begin(), trial.op().geometry.end(), "padding")) continue;
-    Case alone = with_batch(plan.value, {request}, rows);
-    if (geometry.padding.tokens == 0) alone.geometry.padding.slots = "int64_min";
-    alone.geometry.padding.tokens = plan.tokens - request.uncached;
-    for (auto& [name, group] : alone.geometry.caches) {
-      for (auto& slots : group.slots) slots.resize(static_cast<std::size_t>(plan.tokens), -1);
-    }
-    relaunches.add({derive(trial.setting(), alone, rows, trial.bench().memory), rows, "with padding in the others' place"});
+    relaunches.add([&]() -> Relaunch {
+      Case alone = with_batch(plan.value, {request}, rows);
+      if (geometry.padding.tokens == 0) alone.geometry.padding.slots = "int64_min";
+      alone.geometry.padding.tokens = plan.tokens - request.uncached;
+      for (auto& [name, group] : alone.geometry.caches) {
+        for (auto& slots : group.slots) slots.resize(static_cast<std::size_t>(plan.tokens), -1);
+      }
+      return {derive(trial.setting(), alone, rows, trial.bench().memory), rows, "with padding in the others' place"};
+    });
   }
   return relaunches.findings();
 }

@@ -27,8 +27,10 @@ LawFindings check(Trial& trial) {
   Relaunches relaunches("chunking", trial);
   if (!relaunches.begin()) return relaunches.findings();
   const auto launch = [&](std::int64_t begin, std::int64_t end) {
-    relaunches.add(of_rows(trial, parts_of(plan.value.geometry, begin, end), rows_from(begin, end - begin),
-                           "in a launch of " + std::to_string(end - begin) + (end - begin == 1 ? " token" : " tokens")));
+    relaunches.add([&] {
+      return of_rows(trial, parts_of(plan.value.geometry, begin, end), rows_from(begin, end - begin),
+                     "in a launch of " + std::to_string(end - begin) + (end - begin == 1 ? " token" : " tokens"));
+    });
   };
   const std::int64_t chunk = (plan.live + kChunks - 1) / kChunks;
   for (std::int64_t begin = 0; begin < plan.live; begin += chunk) launch(begin, std::min(begin + chunk, plan.live));

@@ -40,7 +40,9 @@ LawFindings check(Trial& trial) {
       }
       Setting setting = derive(trial.setting(), other, rows, trial.bench().memory);
       if (lies_on_input(setting.plan) == lies_on_input(plan)) continue;
-      relaunches.add({std::move(setting), rows, lies_on_input(plan) ? "with memory of its own" : "in place"});
+      relaunches.add([&]() -> Relaunch {
+        return {std::move(setting), rows, lies_on_input(plan) ? "with memory of its own" : "in place"};
+      });
     }
   }
   return relaunches.findings();

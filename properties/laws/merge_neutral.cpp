@@ -35,9 +35,11 @@ LawFindings check(Trial& trial) {
         const Bytes& merged_lse = seen.ranks[rank].at("lse")[static_cast<std::size_t>(token)];
         const std::int64_t width = out.size() / std::max<std::int64_t>(lse.size(), 1);
         Bytes should = merged, should_lse = merged_lse;
+        bool any = false;  // head that says something
         for (std::int64_t head = 0; head < lse.size(); ++head) {
           const float kept_lse = lse.get(head);
           if (!std::isfinite(kept_lse)) continue;  // itself empty
+          any = true;
           std::memcpy(should_lse.data() + static_cast<std::size_t>(head) * sizeof(float), &kept_lse, sizeof(float));
           for (std::int64_t i = head * width; i < (head + 1) * width; ++i) {
             const float value = out.get(i);
@@ -46,6 +48,7 @@ LawFindings check(Trial& trial) {
             std::memcpy(should.data() + static_cast<std::size_t>(i) * sizeof(float), &value, sizeof(float));
           }
         }
+        if (!any) continue;
         differences.compare("out", static_cast<std::int64_t>(rank), token, merged, should, "before it met empty parts");
         differences.compare("lse", static_cast<std::int64_t>(rank), token, merged_lse, should_lse, "before it met empty parts");
       }

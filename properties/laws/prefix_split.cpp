@@ -12,10 +12,13 @@ LawFindings check(Trial& trial) {
   const Request whole = geometry.batch.front();
   // Halves, the later one the longer where they are uneven: and a prefix of two tokens.
   for (const std::int64_t prefix : {whole.uncached / 2, std::int64_t{2}}) {
-    relaunches.add(of_rows(trial, {{whole.cached, prefix}}, rows_from(0, prefix), "where an earlier request had the prefix"));
+    relaunches.add([&] {
+      return of_rows(trial, {{whole.cached, prefix}}, rows_from(0, prefix), "where an earlier request had the prefix");
+    });
     std::vector<Request> batch = geometry.batch;
     batch.front() = {whole.cached + prefix, whole.uncached - prefix};
-    relaunches.add(of_rows(trial, batch, rows_from(prefix, trial.plan().live - prefix), "where the prefix was cached"));
+    relaunches.add(
+        [&] { return of_rows(trial, batch, rows_from(prefix, trial.plan().live - prefix), "where the prefix was cached"); });
     if (whole.uncached == 4) break;  // the halves have two tokens
   }
   return relaunches.findings();

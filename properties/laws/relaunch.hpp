@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/error.hpp"
 #include "properties/law.hpp"
 
 namespace dcpcheck::laws {
@@ -26,8 +27,8 @@ struct Relaunch {
   std::string words;  // how a violation calls it: "with the request alone"
 };
 
-// Compares, row by row and rank by rank, the case's launch with `others`. A launch that is refused says nothing here: the
-// law write_set has it.
+// Compares, row by row and rank by rank, the case's launch with others. One that cannot be, as a rule of the op has it or the
+// kernel declines it, says nothing, and the others do; one that the kernel refuses is a violation, as the rules allow it.
 class Relaunches {
  public:
   Relaunches(std::string law, Trial& trial) : trial_(trial), differences_(std::move(law), trial.plan()) {}
@@ -38,15 +39,14 @@ class Relaunches {
     return refused_.empty();
   }
 
-  void add(const Relaunch& other) {
+  // `make()` gives the other launch, or throws InputError.
+  template <class Make>
+  void add(Make make) {
     if (!refused_.empty()) return;
-    const Observation seen = trial_.observe(other.setting);
-    if (!seen.refused.empty()) return;
-    for (std::size_t rank = 0; rank < seen.ranks.size(); ++rank) {
-      for (std::size_t row = 0; row < other.rows.size(); ++row) {
-        differences_.compare_row(trial_.observed(), static_cast<std::int64_t>(rank), other.rows[row], seen,
-                                 static_cast<std::int64_t>(rank), static_cast<std::int64_t>(row), other.words);
-      }
+    try {
+      compare(make());
+    } catch (const InputError& error) {
+      not_made_ = "its other launch cannot be: " + std::string(error.what());
     }
   }
 
@@ -55,13 +55,30 @@ class Relaunches {
     if (!refused_.empty()) findings.silent = "the launch was refused: " + refused_;
     findings.compared = differences_.compared();
     findings.violations = differences_.take();
+    findings.detail = other_refused_;
+    if (findings.compared == 0 && findings.violations.empty() && findings.detail.empty() && findings.silent.empty())
+      findings.silent = not_made_;
     return findings;
   }
 
  private:
+  void compare(const Relaunch& other) {
+    const Observation seen = trial_.observe(other.setting);
+    if (!seen.refused.empty()) {
+      (seen.declined ? not_made_ : other_refused_) = "the launch " + other.words + " was refused: " + seen.refused;
+      return;
+    }
+    for (std::size_t rank = 0; rank < seen.ranks.size(); ++rank) {
+      for (std::size_t row = 0; row < other.rows.size(); ++row) {
+        differences_.compare_row(trial_.observed(), static_cast<std::int64_t>(rank), other.rows[row], seen,
+                                 static_cast<std::int64_t>(rank), static_cast<std::int64_t>(row), other.words);
+      }
+    }
+  }
+
   Trial& trial_;
   Differences differences_;
-  std::string refused_;
+  std::string refused_, other_refused_, not_made_;
 };
 
 inline LawFindings silent(std::string why) {

@@ -19,7 +19,7 @@ LawFindings check(Trial& trial) {
     if (other.layout.empty()) return silent("no tensor of the case can be strided");
   }
   const Setting setting = derive(trial.setting(), other, rows, trial.bench().memory);
-  relaunches.add({setting, rows, dense ? "from slices of wider rows" : "from contiguous rows"});
+  relaunches.add([&]() -> Relaunch { return {setting, rows, dense ? "from slices of wider rows" : "from contiguous rows"}; });
   return relaunches.findings();
 }
 

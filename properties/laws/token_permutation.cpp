@@ -13,11 +13,11 @@ LawFindings check(Trial& trial) {
   if (!relaunches.begin()) return relaunches.findings();
   std::vector<std::int64_t> rows = rows_from(0, live);
   std::reverse(rows.begin(), rows.end());
-  relaunches.add({permute(trial.setting(), rows), rows, "with the tokens in reverse"});
+  relaunches.add([&]() -> Relaunch { return {permute(trial.setting(), rows), rows, "with the tokens in reverse"}; });
   Draw draw(live);
   const Stream stream(trial.value().seed, "token permutation");
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = draw.next(stream.word(i));
-  relaunches.add({permute(trial.setting(), rows), rows, "with the tokens in another order"});
+  relaunches.add([&]() -> Relaunch { return {permute(trial.setting(), rows), rows, "with the tokens in another order"}; });
   return relaunches.findings();
 }
 

@@ -51,7 +51,9 @@ int run(const Arguments& arguments, Context& context) {
   }
   std::string lines = op.name + ", seed " + seed_text(seed) + ": " + text::count(static_cast<std::int64_t>(cases), "case") +
                       ", " + std::to_string(coverage.met()) + " of " + std::to_string(coverage.feasible()) +
-                      " pairs of buckets met\n";
+                      " pairs of buckets that the search for them found met" +
+                      (coverage.unforeseen() > 0 ? ", and " + std::to_string(coverage.unforeseen()) + " that it did not" : "") +
+                      "\n";
   for (const Dimension& dimension : generator.dimensions()) {
     std::string line = "  " + dimension.name + ":";
     for (const std::string& bucket : dimension.buckets)
@@ -66,17 +68,17 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb gen() {
-  return {
-      "gen",
-      "Draw cases of an op, and show which buckets they meet",
-      "Case i of a seed depends on the seed, i and the op alone. The first ones meet all pairs of buckets that there can be.",
-      {"OP", "the op's name (dcpcheck ops shows them)", true, false},
-      {{"--cases", "N", "How many (default 1500)", false},
-       {"--out", "DIR", "Also write each case to a file in DIR", false},
-       seed_option(),
-       json_option(),
-       ops_option()},
-      run};
+  return {"gen",
+          "Draw cases of an op, and show which buckets they meet",
+          "Case i of a seed depends on the seed, i and the op alone. The first ones meet all pairs of buckets that a search "
+          "found cases for.",
+          {"OP", "the op's name (dcpcheck ops shows them)", true, false},
+          {{"--cases", "N", "How many (default 1500)", false},
+           {"--out", "DIR", "Also write each case to a file in DIR", false},
+           seed_option(),
+           json_option(),
+           ops_option()},
+          run};
 }
 
 }  // namespace dcpcheck::verbs
