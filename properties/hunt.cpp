@@ -15,7 +15,8 @@ bool reports(const LawFindings& findings) {
 
 // Whether what a law reports of a fault is what the fault is said to be caught for.
 bool for_its_reason(const Kernel& kernel, const LawFindings& findings) {
-  if (kernel.reason.empty() || kernel.reason == name_of(Reason::law)) return true;
+  // What has no coordinates is the launch's own: write_set has it, and of a fault it is a refusal.
+  if (kernel.reason.empty() || kernel.reason == name_of(Reason::law) || findings.violations.empty()) return true;
   return std::any_of(findings.violations.begin(), findings.violations.end(),
                      [&](const Violation& violation) { return name_of(violation.reason) == kernel.reason; });
 }
