@@ -6,6 +6,14 @@
 namespace dcpcheck {
 namespace {
 
+// Lines are wrapped where the folder's name, which has a process's number in it, puts their end.
+std::string on_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if ((c != ' ' && c != '\n') || !line.ends_with(' ')) line += c == '\n' ? ' ' : c;
+  return line;
+}
+
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -40,7 +48,7 @@ TEST_F(Cubin, OnTheHostItIsSkippedWithTheReason) {
   const std::string spec = "cubin:" + manifest();
   const Ended ended = run({"run", "--backend", "host", "--kernel", spec, eh_norm()});
   EXPECT_EQ(ended.code, 77) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("cannot run on the host backend"));
+  EXPECT_THAT(on_one_line(ended.out), HasSubstr("cannot run on the host backend"));
 }
 
 TEST_F(Cubin, ADefectIsTwoAndOneSentence) {
