@@ -39,11 +39,11 @@ def tile(values):
 
 
 def run(launch):
-    for token in range(launch["T"]):
+    for token in range(launch.scalar("T")):
         row = [from_bf16(bits) for bits in launch["rows"].row(token)]
         scales = launch["kv_cache.scales.exact"].row(token)
         codes = launch["kv_cache.codes.exact"].row(token)
-        for i in range(launch["width"] // 32):
+        for i in range(launch.scalar("width") // 32):
             scales[i], codes[16 * i : 16 * i + 16] = tile(row[32 * i : 32 * i + 32])
 
 
