@@ -275,7 +275,7 @@ class WorkerLaunch {
     switch (answer.kind) {
       case Answer::Kind::unmapped: return {{}, true, true};
       case Answer::Kind::skip: return {{Kind::skipped, answer.why}, true};
-      case Answer::Kind::refused: return {{with_last_words(answer.why, child)}, true};
+      case Answer::Kind::refused: return {{answer.why}, true};
       case Answer::Kind::ok: break;
     }
     const std::string stray = fetch(layout_, base, guard, mover_);
