@@ -55,10 +55,15 @@ def largest_magnitude(x):
     return x.abs().nan_to_num(nan=0.0, posinf=torch.inf).amax(-1)
 
 
+def over_largest_code(x):
+    """x / 448, correctly rounded: by a number of Python's, PyTorch would multiply by the reciprocal on the GPU."""
+    return x / torch.full_like(x, E4M3_MAX)
+
+
 def tile_scale(amax, rule):
     if rule == "pow2":
-        return power_of_two(torch.clamp(amax / E4M3_MAX, min=1e-4))
-    quotient = amax / E4M3_MAX if rule == "fp32_div" else amax * (torch.ones_like(amax) / E4M3_MAX)
+        return power_of_two(torch.clamp(over_largest_code(amax), min=1e-4))
+    quotient = over_largest_code(amax) if rule == "fp32_div" else amax * over_largest_code(torch.ones_like(amax))
     return torch.clamp(quotient, min=torch.finfo(torch.float32).tiny)
 
 
@@ -135,7 +140,7 @@ def indexer(launch, positions):
         launch["index_k_out"].as_torch().copy_(key)
     if "indexer_cache" in launch and "index_slot_mapping" in launch:
         key = round_if(launch.option("pre_quant_round") == "bf16", key)
-        scales = power_of_two(torch.clamp(largest_magnitude(key)[:, None], min=1e-4) / E4M3_MAX)
+        scales = power_of_two(over_largest_code(torch.clamp(largest_magnitude(key)[:, None], min=1e-4)))
         codes = quantise(key / scales, launch)
         cache = launch["indexer_cache"]
         width = key.shape[1]
