@@ -28,7 +28,7 @@ ExchangeLayout exchange_layout(const Launch& launch) {
     const auto found = launch.tensors.find(tensor.name);
     if (found == launch.tensors.end()) throw HarnessError("a launch came without its tensor " + tensor.name);
     auto* const data = static_cast<std::byte*>(found->second.data);
-    const std::less<const std::byte*> before;
+    const std::less<> before;
     if (!before(data, launch.arena.data()) && before(data, launch.arena.data() + arena)) {
       layout.offsets[tensor.name] = data - launch.arena.data();
       continue;

@@ -91,8 +91,8 @@ LaunchError what_went_wrong(const Child::Heard& heard, Child& child, const std::
 // The processes of one spec.
 class Processes {
  public:
-  Processes(const std::string& spec, const Ops& ops, ProcessOptions options)
-      : spec_(spec), ops_(ops), options_(options), command_(spec.substr(kProcess.size())) {
+  Processes(const std::string& spec, Ops ops, ProcessOptions options)
+      : spec_(spec), ops_(std::move(ops)), options_(options), command_(spec.substr(kProcess.size())) {
     std::unique_ptr<Worker> first = start();
     give(std::move(first));
   }
@@ -275,7 +275,7 @@ class WorkerLaunch {
     switch (answer.kind) {
       case Answer::Kind::unmapped: return {{}, true, true};
       case Answer::Kind::skip: return {{Kind::skipped, answer.why}, true};
-      case Answer::Kind::refused: return {{with_last_words(answer.why, child)}, true};
+      case Answer::Kind::refused: return {{answer.why}, true};
       case Answer::Kind::ok: break;
     }
     const std::string stray = fetch(layout_, base, guard, mover_);

@@ -306,7 +306,7 @@ TEST_F(ProcessTest, TheClientKeepsStdoutForAnswers) {
 
 TEST_F(ProcessTest, AFailedLaunchIsWhatTheLawOfWritingReports) {
   const Law* write_set = nullptr;
-  const std::vector<Law> laws = all_laws();
+  const std::vector<Law>& laws = all_laws();
   for (const Law& law : laws)
     if (law.name == "write_set") write_set = &law;
   ASSERT_NE(write_set, nullptr);
@@ -444,6 +444,25 @@ TEST_F(ProcessTest, TheExamplePassesGeneratedCases) {
     }
   });
   EXPECT_GT(compared.load(), 10 * cases);
+}
+
+// By its handle, and through shared memory; small cases after large ones, so that it grows and is mapped anew.
+TEST_F(ProcessTest, DeviceMemoryIsHandedOver) {
+  std::string why;
+  if (!cuda_available(&why)) GTEST_SKIP() << why;
+  const std::unique_ptr<Backend> cuda = make_cuda_backend();
+  for (const std::string kind : {"shared", "cuda_ipc"}) {
+    const Kernel kernel = load(script("on_device.py " + kind));
+    EXPECT_FALSE(kernel.host);
+    for (const int width : {8, 16384, 9, 16384, 64}) {
+      const Case value = rows_of(width);
+      Prepared prepared = prepare(op(), bench_.references.at("fused_eh_norm"), value, TestBench::kMemory, 1);
+      const Verdict found = run_case(prepared, kernel, *cuda, {}).verdict;
+      if (found.detail.find("memory cannot be mapped") != std::string::npos) GTEST_SKIP() << found.detail;
+      EXPECT_EQ(found.status, Status::pass) << kind << ": " << found.detail;
+      EXPECT_GT(found.compared, 0);
+    }
+  }
 }
 
 }  // namespace

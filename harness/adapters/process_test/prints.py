@@ -7,7 +7,7 @@ import dcpcheck
 
 
 def run(launch):
-    width = launch["hidden_size"]
+    width = launch.scalar("hidden_size")
     print("a line on stdout")
     os.system("echo a line of a command")
     if width == 1:

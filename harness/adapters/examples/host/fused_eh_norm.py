@@ -37,18 +37,18 @@ def norm(row, weight, eps, rounded):
 
 
 def run(launch):
-    width = launch["hidden_size"]
+    width = launch.scalar("hidden_size")
     rounded = launch.option("norm_round") == "bf16"
     positions = launch["positions"].flat()
     weight_of_embeds = from_bf16(launch["embeds_weight"].flat())
     weight_of_hidden = from_bf16(launch["hidden_weight"].flat())
     zeros = [0.0] * width
-    for token in range(launch["T"]):
+    for token in range(launch.scalar("T")):
         embeds = zeros if positions[token] == 0 else from_bf16(launch["embeds"].row(token))
         hidden = from_bf16(launch["previous_hidden"].row(token))
         out = launch["out"].row(token)
-        out[:width] = norm(embeds, weight_of_embeds, launch["embeds_eps"], rounded)
-        out[width:] = norm(hidden, weight_of_hidden, launch["hidden_eps"], rounded)
+        out[:width] = norm(embeds, weight_of_embeds, launch.scalar("embeds_eps"), rounded)
+        out[width:] = norm(hidden, weight_of_hidden, launch.scalar("hidden_eps"), rounded)
 
 
 if __name__ == "__main__":

@@ -46,19 +46,32 @@ def rope(x, table, positions, interleaved):
 def power_of_two(x):
     """The least one that is not below x."""
     mantissa, exponent = torch.frexp(x)
-    return torch.ldexp(torch.ones_like(x), exponent - (mantissa == 0.5).to(exponent.dtype))
+    power = torch.ldexp(torch.ones_like(x), exponent - (mantissa == 0.5).to(exponent.dtype))
+    return torch.where(x.isinf(), x, power)
+
+
+def largest_magnitude(x):
+    """Of each row, a NaN left out."""
+    return x.abs().nan_to_num(nan=0.0, posinf=torch.inf).amax(-1)
+
+
+def over_largest_code(x):
+    """x / 448, correctly rounded: by a number of Python's, PyTorch would multiply by the reciprocal on the GPU."""
+    return x / torch.full_like(x, E4M3_MAX)
 
 
 def tile_scale(amax, rule):
     if rule == "pow2":
-        return power_of_two(torch.clamp(amax / E4M3_MAX, min=1e-4))
-    quotient = amax / E4M3_MAX if rule == "fp32_div" else amax * (torch.ones_like(amax) / E4M3_MAX)
+        return power_of_two(torch.clamp(over_largest_code(amax), min=1e-4))
+    quotient = over_largest_code(amax) if rule == "fp32_div" else amax * over_largest_code(torch.ones_like(amax))
     return torch.clamp(quotient, min=torch.finfo(torch.float32).tiny)
 
 
-def quantise(x, saturate):
+def quantise(x, launch):
     """To e4m3, as bytes. PyTorch makes NaN of what is past 464, and of NaN."""
-    if saturate:
+    if launch.option("nan") == "clamp":
+        x = torch.where(x.isnan(), E4M3_MAX, x)
+    if launch.option("e4m3_overflow") == "saturate":
         x = x.clamp(-E4M3_MAX, E4M3_MAX)
     return x.to(torch.float8_e4m3fn).view(torch.uint8)
 
@@ -79,26 +92,25 @@ def put(cache, slots, offset_of_row, parts):
 
 
 def mla_records(launch, kv, k_pe):
-    saturate = launch.option("e4m3_overflow") == "saturate"
     rounded = launch.option("pre_quant_round") == "bf16"
-    if launch["mla_layout"] == "bf16":
+    if launch.scalar("mla_layout") == "bf16":
         return torch.cat([as_bytes(kv.to(torch.bfloat16)), as_bytes(k_pe.to(torch.bfloat16))], dim=1)
-    if launch["mla_layout"] == "fp8":
+    if launch.scalar("mla_layout") == "fp8":
         values = round_if(rounded, torch.cat([kv, k_pe], dim=1))
-        return quantise(values / launch["mla_scale"].as_torch(), saturate)
+        return quantise(values / launch["mla_scale"].as_torch(), launch)
     tiles = round_if(rounded, kv).reshape(len(kv), -1, TILE)
-    scales = tile_scale(tiles.abs().amax(-1), launch.option("tile_scale"))
-    codes = quantise(tiles / scales[:, :, None], saturate).reshape(len(kv), -1)
+    scales = tile_scale(largest_magnitude(tiles), launch.option("tile_scale"))
+    codes = quantise(tiles / scales[:, :, None], launch).reshape(len(kv), -1)
     return torch.cat([codes, as_bytes(scales), as_bytes(k_pe.to(torch.bfloat16))], dim=1)
 
 
 def keys(launch, positions):
     kv = rms_norm(
-        launch["kv_c"].as_torch(), launch["kv_weight"].as_torch(), launch["kv_eps"], launch.option("norm_round") == "bf16"
+        launch["kv_c"].as_torch(), launch["kv_weight"].as_torch(), launch.scalar("kv_eps"), launch.option("norm_round") == "bf16"
     )
     if "k_pe" in launch:
         table = launch["cos_sin_cache"].as_torch()
-        k_pe = rope(launch["k_pe"].as_torch(), table, positions, launch["rope_interleaved"])
+        k_pe = rope(launch["k_pe"].as_torch(), table, positions, launch.scalar("rope_interleaved"))
     else:
         k_pe = kv[:, :0]
     if "mla_cache" in launch and "slot_mapping" in launch:
@@ -113,23 +125,23 @@ def keys(launch, positions):
 
 
 def indexer(launch, positions):
-    launch["topk_indices"].as_torch()[: launch["T"]] = -1
+    launch["topk_indices"].as_torch()[: launch.scalar("T")] = -1
     key = layer_norm(
         launch["index_k"].as_torch(),
         launch["index_weight"].as_torch(),
         launch["index_bias"].as_torch(),
-        launch["index_eps"],
+        launch.scalar("index_eps"),
     )
     key = round_if(launch.option("pre_rope_round") == "bf16", key)
     if "index_cos_sin_cache" in launch:
         table = launch["index_cos_sin_cache"].as_torch()
-        key = rope(key, table, positions, launch["index_rope_interleaved"])
+        key = rope(key, table, positions, launch.scalar("index_rope_interleaved"))
     if "index_k_out" in launch:
         launch["index_k_out"].as_torch().copy_(key)
     if "indexer_cache" in launch and "index_slot_mapping" in launch:
         key = round_if(launch.option("pre_quant_round") == "bf16", key)
-        scales = power_of_two(torch.clamp(key.abs().amax(-1, keepdim=True), min=1e-4) / E4M3_MAX)
-        codes = quantise(key / scales, launch.option("e4m3_overflow") == "saturate")
+        scales = power_of_two(over_largest_code(torch.clamp(largest_magnitude(key)[:, None], min=1e-4)))
+        codes = quantise(key / scales, launch)
         cache = launch["indexer_cache"]
         width = key.shape[1]
         # A block has all its codes first, then all its scales.
@@ -138,14 +150,14 @@ def indexer(launch, positions):
 
 
 def run(launch):
-    if launch["T"] == 0:
+    if launch.scalar("T") == 0:
         return
     positions = launch["positions"].as_torch()
     q_c = launch["q_c"].as_torch()
-    q = rms_norm(q_c, launch["q_weight"].as_torch(), launch["q_eps"], launch.option("norm_round") == "bf16")
+    q = rms_norm(q_c, launch["q_weight"].as_torch(), launch.scalar("q_eps"), launch.option("norm_round") == "bf16")
     launch["q_c_out"].as_torch().copy_(q)
     keys(launch, positions)
-    if launch["indexer"]:
+    if launch.scalar("indexer"):
         indexer(launch, positions)
 
 
@@ -162,7 +174,7 @@ if __name__ == "__main__":
             "pre_quant_round": ["none", "bf16"],
             "division": ["rn", "full"],
             "e4m3_overflow": ["saturate", "nan"],
-            "nan": "0x7F",
+            "nan": ["0x7F", "clamp"],
             "tile_scale": ["fp32_div", "fp32_mul", "pow2"],
             "k_outputs": ["separate", "in_place"],
             "index_k_out": ["always", "without_slots"],

@@ -132,14 +132,16 @@ class Launch:
         self.tensors = {tensor["name"]: Tensor(tensor, base) for tensor in request["tensors"]}
 
     def __getitem__(self, name):
-        """The tensor or the scalar of that name."""
-        return self.tensors[name] if name in self.tensors else self.scalars[name]
+        """The tensor of that name. A scalar may have the same name: whether an output is asked for, as a rule."""
+        return self.tensors[name]
 
     def __contains__(self, name):
-        return name in self.tensors or name in self.scalars
+        """Whether the case has the tensor."""
+        return name in self.tensors
 
-    def get(self, name, default=None):
-        return self[name] if name in self else default
+    def scalar(self, name):
+        """A param or a size of the case."""
+        return self.scalars[name]
 
     def option(self, name):
         """The value that the case has of a contract option."""
