@@ -247,10 +247,10 @@ TEST_F(InvocationTest, WhatCannotBeWorkedOutIsRefusedOrNoFit) {
 }
 
 TEST_F(InvocationTest, LaunchAttributesAreWorkedOut) {
-  const Invocation invocation = made(manifest({R"("name": "v", "grid": ["2 * T"], "cluster": [2], "shared_bytes": "threes",
+  const Manifest clustered = manifest({R"("name": "v", "grid": ["2 * T"], "cluster": [2], "shared_bytes": "threes",
 "cooperative": true)"},
-                                              "fused_eh_norm", R"(, "values": {"threes": "1000 * T"})"),
-                                     eh_norm());
+                                      "fused_eh_norm", R"(, "values": {"threes": "1000 * T"})");
+  const Invocation invocation = made(clustered, eh_norm());
   EXPECT_TRUE(invocation.clustered);
   EXPECT_THAT(invocation.cluster, ElementsAre(2, 1, 1));
   EXPECT_THAT(invocation.grid, ElementsAre(6, 1, 1));

@@ -50,7 +50,8 @@ json::Object to_json(const Kernel& kernel) {
 std::string in_words(const Kernel& kernel, const Op& op) {
   const Declaration& declared = *kernel.declared;
   const auto line = [](const std::string& words) { return text::wrap("    " + text::printable(words), kColumns, 6); };
-  std::string page = line(declared.name + ": " + kernel.op + ", " + text::list(backends_of(kernel)));
+  std::string page = line(declared.name + ": " + kernel.op + ", " +
+                          (kernel.host || kernel.cuda ? text::list(backends_of(kernel)) : "no backend of this build"));
   if (!declared.doc.empty()) page += line(declared.doc);
   for (const Option& option : op.contract) {
     const auto followed = declared.options.find(option.name);
