@@ -11,7 +11,8 @@ using testing::IsEmpty;
 
 const std::string kAdapters = DCPCHECK_SOURCE_DIR "/harness/adapters/";
 const std::string kExample = kAdapters + "examples/insert_mxfp4";
-const std::string kKernel = "lib:" DCPCHECK_LIBRARIES "/insert_mxfp4.so";
+const std::string kKernel = std::string("lib:" DCPCHECK_LIBRARIES) + "/insert_mxfp4.so";
+const std::string kWrongKernel = std::string("lib:" DCPCHECK_LIBRARIES) + "/insert_mxfp4_scale.so";
 
 class UserOps : public Program {
  protected:
@@ -47,8 +48,7 @@ TEST_F(UserOps, TheExampleIsGeneratedJudgedAndHeldToItsLaws) {
 TEST_F(UserOps, AWrongKernelIsFound) {
   const Ended drawn = run({"gen", "insert_mxfp4", "--ops", kExample, "--cases", "12", "--out", path("cases")});
   ASSERT_EQ(drawn.code, 0) << drawn.err;
-  const Ended judged = run({"run", "--backend", "host", "--ops", kExample, "--kernel",
-                            "lib:" DCPCHECK_LIBRARIES "/insert_mxfp4_scale.so", path("cases")});
+  const Ended judged = run({"run", "--backend", "host", "--ops", kExample, "--kernel", kWrongKernel, path("cases")});
   EXPECT_EQ(judged.code, 1) << judged.out << judged.err;
   EXPECT_THAT(judged.out, HasSubstr("kv_cache: wrong values"));
 }

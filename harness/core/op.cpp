@@ -116,7 +116,7 @@ Record read_record(const Reader& reader) {
     field.scaled_by = text_or(element, "scaled_by", "");
     if (!field.scaled_by.empty()) field.tile = expression(element.at("tile"));
     if (!field.scaled_by.empty() && field.told == Told::range)
-      element.at("told").fail("codes that are divided by a scale are told by \"value\", before the division, or \"exact\"");
+      element.at("told").fail(R"(codes that are divided by a scale are told by "value", before the division, or "exact")");
     record.fields.push_back(std::move(field));
   }
   if (record.fields.empty()) reader.at("fields").fail("a record needs at least one field");
