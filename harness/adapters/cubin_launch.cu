@@ -32,15 +32,15 @@ struct ModuleDriver {
   decltype(&cuGetErrorName) error_name = nullptr;
 
   ModuleDriver() {
-    find("cuLibraryLoadData", load);
-    find("cuLibraryUnload", unload);
-    find("cuLibraryGetKernel", kernel);
-    find("cuKernelGetFunction", function);
-    find("cuFuncSetAttribute", set_attribute);
+    require_driver_function("cuLibraryLoadData", load);
+    require_driver_function("cuLibraryUnload", unload);
+    require_driver_function("cuLibraryGetKernel", kernel);
+    require_driver_function("cuKernelGetFunction", function);
+    require_driver_function("cuFuncSetAttribute", set_attribute);
     static_cast<void>(find_driver_function("cuFuncGetParamInfo", 12040, parameter));
-    find("cuLaunchKernelEx", launch);
-    find("cuMemsetD32Async", set_words);
-    find("cuGetErrorName", error_name);
+    require_driver_function("cuLaunchKernelEx", launch);
+    require_driver_function("cuMemsetD32Async", set_words);
+    require_driver_function("cuGetErrorName", error_name);
   }
 
   std::string name_of(CUresult status) const {
@@ -49,12 +49,6 @@ struct ModuleDriver {
   }
   void check(CUresult status, const char* call) const {
     if (status != CUDA_SUCCESS) throw_cuda(call, name_of(status));
-  }
-
- private:
-  template <class Function>
-  static void find(const char* name, Function& function) {
-    if (!find_driver_function(name, 12000, function)) throw_cuda(name, "the driver does not have it");
   }
 };
 

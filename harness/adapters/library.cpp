@@ -88,20 +88,7 @@ class Reading {
     return declared;
   }
 
-  const Op& op(const Ops& ops) const {
-    const std::string name = text(from_.op, "the op's name");
-    const auto found = ops.find(name);
-    if (found == ops.end()) {
-      std::vector<std::string> known;
-      for (const auto& [each, op] : ops) known.push_back(each);
-      const std::string near = nearest_name(name, known);
-      fail("it is a kernel of the op '" + name + "', which there is not" +
-           (near.empty() ? "; dcpcheck ops shows them" : ": did you mean " + near + "?"));
-    }
-    if (!found->second.pipeline.empty())
-      fail("it is a kernel of " + name + ", which is a pipeline: a kernel is of one of its ops");
-    return found->second;
-  }
+  const Op& op(const Ops& ops) const { return op_of_kernel(text(from_.op, "the op's name"), ops, spec_); }
 
   std::int32_t devices() const {
     if (from_.devices < 1 || from_.devices > (DCPCHECK_HOST | DCPCHECK_CUDA))

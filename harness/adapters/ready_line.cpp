@@ -24,21 +24,6 @@ std::vector<std::string> texts(const Reader& reader) {
   return all;
 }
 
-const Op& op_of(const Reader& reader, const Ops& ops, const std::string& source) {
-  const std::string name = some_text(reader);
-  const auto found = ops.find(name);
-  if (found == ops.end()) {
-    std::vector<std::string> known;
-    for (const auto& [each, op] : ops) known.push_back(each);
-    const std::string near = nearest_name(name, known);
-    throw InputError(source + ": it is a kernel of the op '" + name + "', which there is not" +
-                     (near.empty() ? "; dcpcheck ops shows them" : ": did you mean " + near + "?"));
-  }
-  if (!found->second.pipeline.empty())
-    throw InputError(source + ": it is a kernel of " + name + ", which is a pipeline: a kernel is of one of its ops");
-  return found->second;
-}
-
 std::vector<Requirement> requirements_of(const Reader& reader, const std::string& source) {
   std::vector<Requirement> requirements;
   for (const Reader& element : reader.elements()) {
@@ -67,7 +52,7 @@ ReadyLine read_ready_line(const std::string& line, const Ops& ops, const std::st
   reader.object({"dcpcheck", "op", "name", "doc", "devices", "options", "tensors", "requirements", "source", "ipc"});
   static_cast<void>(reader.at("dcpcheck"));
   ReadyLine ready;
-  const Op& op = op_of(reader.at("op"), ops, source);
+  const Op& op = op_of_kernel(some_text(reader.at("op")), ops, source);
   ready.op = op.name;
   ready.declared.name = some_text(reader.at("name"));
   ready.declared.source = some_text(reader.at("source"));

@@ -34,8 +34,8 @@ struct Context {
   std::map<std::string, Reference, std::less<>> references;  // by op
   std::vector<std::string> op_folders;                       // --ops, as given
   std::vector<Kernel> kernels;
-  // The kernel from elsewhere that a spec ("lib:<file.so>", "exec:<command>") names; nullopt where the spec is of no such kind. Throws
-  // InputError.
+  // The kernel from elsewhere that a spec ("lib:<file.so>", "exec:<command>") names; nullopt where the spec is of no such
+  // kind. Throws InputError.
   std::function<std::optional<Kernel>(const std::string& spec, const Ops& ops)> load_kernel;
   // The reference that such a spec names, whose file or command is sought from `folder`; likewise.
   std::function<std::optional<Reference>(const std::string& spec, const std::filesystem::path& folder, const Ops& ops)>

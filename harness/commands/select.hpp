@@ -11,9 +11,9 @@
 
 namespace dcpcheck {
 
-// The kernels that `specs` ("builtin:<op>[@fault]", "<op>[@fault]", "@fault": of every op that has it; "lib:<file.so>"; "exec:<command>"; each
-// also with "<op>=" before it) name, in the order given. Those from elsewhere are loaded and put behind context.kernels, so
-// nothing may point into it yet. Throws InputError where a spec names none.
+// The kernels that `specs` ("builtin:<op>[@fault]", "<op>[@fault]", "@fault": of every op that has it; "lib:<file.so>";
+// "exec:<command>"; each also with "<op>=" before it) name, in the order given. Those from elsewhere are loaded and put behind
+// context.kernels, so nothing may point into it yet. Throws InputError where a spec names none.
 std::vector<const Kernel*> select_kernels(Context& context, const std::vector<std::string>& specs);
 
 // By op: the fixed kernel, then those whose fault ("<fault>", of a pipeline also "<op>@<fault>") is named in a case's

@@ -31,6 +31,12 @@ bool find_driver_function(const char* name, unsigned version, Function& function
   return true;
 }
 
+// One that every driver of CUDA 12 has. Throws HarnessError where this one has not.
+template <class Function>
+void require_driver_function(const char* name, Function& function) {
+  if (!find_driver_function(name, 12000, function)) throw_cuda(name, "the driver does not have it");
+}
+
 // The driver's virtual memory calls, found at run time, so that the program starts where there is no driver.
 struct Driver {
   decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
@@ -44,15 +50,15 @@ struct Driver {
   decltype(&cuGetErrorName) error_name = nullptr;
 
   Driver() {
-    find("cuMemGetAllocationGranularity", granularity);
-    find("cuMemAddressReserve", reserve);
-    find("cuMemAddressFree", free_address);
-    find("cuMemCreate", create);
-    find("cuMemRelease", release);
-    find("cuMemMap", map);
-    find("cuMemUnmap", unmap);
-    find("cuMemSetAccess", set_access);
-    find("cuGetErrorName", error_name);
+    require_driver_function("cuMemGetAllocationGranularity", granularity);
+    require_driver_function("cuMemAddressReserve", reserve);
+    require_driver_function("cuMemAddressFree", free_address);
+    require_driver_function("cuMemCreate", create);
+    require_driver_function("cuMemRelease", release);
+    require_driver_function("cuMemMap", map);
+    require_driver_function("cuMemUnmap", unmap);
+    require_driver_function("cuMemSetAccess", set_access);
+    require_driver_function("cuGetErrorName", error_name);
   }
 
   void check(CUresult status, const char* call) const {
@@ -60,12 +66,6 @@ struct Driver {
     const char* text = nullptr;
     if (error_name(status, &text) != CUDA_SUCCESS || !text) text = "unknown error";
     throw_cuda(call, text);
-  }
-
- private:
-  template <class Function>
-  static void find(const char* name, Function& function) {
-    if (!find_driver_function(name, 12000, function)) throw_cuda(name, "the driver does not have it");
   }
 };
 

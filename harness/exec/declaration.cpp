@@ -104,6 +104,20 @@ void check_requirements(const Declaration& declaration, const Op& op, const std:
 
 }  // namespace
 
+const Op& op_of_kernel(const std::string& name, const Ops& ops, const std::string& source) {
+  const auto found = ops.find(name);
+  if (found == ops.end()) {
+    std::vector<std::string> known;
+    for (const auto& [each, op] : ops) known.push_back(each);
+    const std::string near = nearest_name(name, known);
+    throw InputError(source + ": it is a kernel of the op '" + name + "', which there is not" +
+                     (near.empty() ? "; dcpcheck ops shows them" : ": did you mean " + near + "?"));
+  }
+  if (!found->second.pipeline.empty())
+    throw InputError(source + ": it is a kernel of " + name + ", which is a pipeline: a kernel is of one of its ops");
+  return found->second;
+}
+
 void check_declaration(const Declaration& declaration, const Op& op, const std::string& source) {
   check_options(declaration, op, source);
   check_tensors(declaration, op, source);

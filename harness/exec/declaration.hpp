@@ -22,6 +22,10 @@ struct Declaration {
   std::string source = {};                // the file that it was loaded from, where it says so
 };
 
+// The op that a kernel from elsewhere says it is of. Throws InputError, in a sentence that begins with `source`, where there is
+// none of that name, or it is a pipeline.
+const Op& op_of_kernel(const std::string& name, const Ops& ops, const std::string& source);
+
 // Throws InputError where it names what `op` does not have; the sentence begins with `source`.
 void check_declaration(const Declaration& declaration, const Op& op, const std::string& source);
 

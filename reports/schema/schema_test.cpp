@@ -1,4 +1,5 @@
-// Holds every document of ours to its schema: the corpora, the ops, manifests, and a report that the program writes here and now.
+// Holds every document of ours to its schema: the corpora, the ops, manifests, and a report that the program writes here and
+// now.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -209,7 +210,10 @@ TEST(ManifestSchema, RejectsWhatIsNoManifest) {
                    {"a value that is a flag", [](Json& d) { d["values"]["m"] = true; }},
                    {"half a value", [](Json& d) { d["values"]["m"] = 0.5; }},
                    {"a variant without a grid", [](Json& d) { d["variants"][0].erase("grid"); }},
-                   {"a grid of four axes", [](Json& d) { d["variants"][0]["grid"] = {1, 1, 1, 1}; }},
+                   {"a grid of four axes",
+                    [](Json& d) {
+                      d["variants"][0]["grid"] = {1, 1, 1, 1};
+                    }},
                    {"a cooperative of 1", [](Json& d) { d["variants"][0]["cooperative"] = 1; }},
                    {"an unknown field of a variant", [](Json& d) { d["variants"][0]["warps"] = 4; }},
                    {"an address that equals", [](Json& d) { d["variants"][0]["requires"][0]["equal_to"] = 0; }},
