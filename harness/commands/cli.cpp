@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -86,6 +88,7 @@ class Reader {
     line.verb = verb();
     if (line.verb == nullptr)
       throw InputError("no verb was given: one of " + text::list(verb_names()) + "; " + see_help(nullptr));
+    take_config(*line.verb);
     check_options(*line.verb);
     line.arguments = arguments_;
     return line;
@@ -116,7 +119,8 @@ class Reader {
 
   std::vector<std::string> verb_names() const {
     std::vector<std::string> names;
-    for (const Verb& verb : verbs_) names.push_back(verb.name);
+    for (const Verb& verb : verbs_)
+      if (!verb.hidden) names.push_back(verb.name);
     return names;
   }
 
@@ -145,6 +149,45 @@ class Reader {
       throw InputError("there is no verb " + in_quotes(extras.front()) + did_you_mean(extras.front(), verb_names()) + "; " +
                        see_help(nullptr));
     throw InputError(verb->name + " takes no " + in_quotes(extras.front()) + "; " + see_help(verb));
+  }
+
+  // Options out of the file that --config names, in the form of CLI11's own: the command line goes before it.
+  void take_config(const Verb& verb) {
+    const auto given = arguments_.options.find("--config");
+    if (given == arguments_.options.end() || given->second.empty()) return;
+    const std::string& path = given->second.back();
+    std::ifstream file(path);
+    if (!file) throw InputError("--config " + text::printable(path) + " cannot be read");
+    std::vector<CLI::ConfigItem> items;
+    try {
+      items = CLI::ConfigTOML().from_config(file);
+    } catch (const CLI::Error& error) {
+      throw InputError("--config " + text::printable(path) + ": " + error.what());
+    }
+    std::vector<std::string> names;
+    for (const OptionSpec& option : verb.options) names.push_back(option.name);
+    std::map<std::string, std::vector<std::string>, std::less<>> options;
+    for (const CLI::ConfigItem& item : items) {
+      if (item.name == "++" || item.name == "--") continue;  // where a section begins and ends
+      const std::string name = "--" + item.name;
+      const std::string place = "--config " + text::printable(path) + ": ";
+      if (!item.parents.empty() && (item.parents.size() > 1 || item.parents.front() != verb.name))
+        throw InputError(place + "there is no section " + in_quotes(item.fullname().substr(0, item.fullname().rfind('.'))) +
+                         "; [" + verb.name + "] has the options of " + verb.name);
+      const auto spec =
+          std::find_if(verb.options.begin(), verb.options.end(), [&](const OptionSpec& option) { return option.name == name; });
+      if (spec == verb.options.end() || name == "--config")
+        throw InputError(place + verb.name + " has no option " + in_quotes(item.name) + did_you_mean(name, names));
+      if (spec->value.empty()) {
+        if (item.inputs != std::vector<std::string>{"true"} && item.inputs != std::vector<std::string>{"false"})
+          throw InputError(place + item.name + " is true or false");
+        if (item.inputs.front() == "true") options[name];
+        continue;
+      }
+      auto& values = options[name];
+      values.insert(values.end(), item.inputs.begin(), item.inputs.end());
+    }
+    for (auto& [name, values] : options) arguments_.options.emplace(name, std::move(values));
   }
 
   void check_options(const Verb& verb) const {
@@ -179,7 +222,8 @@ std::string help_page(const std::vector<Verb>& verbs, const Verb* verb) {
     std::string page =
         "dcpcheck: differential correctness of kernels that write and read a paged KV\n"
         "cache under decode context parallelism.\n\nUsage: dcpcheck VERB [OPTIONS] [ARGUMENTS]\n\nVerbs:\n";
-    for (const Verb& each : verbs) page += entry(each.name, each.summary);
+    for (const Verb& each : verbs)
+      if (!each.hidden) page += entry(each.name, each.summary);
     page += "\nOptions:\n" + entry("-h, --help", "This page; dcpcheck VERB --help: the verb's") +
             entry("-V, --version", "Version and revision");
     return page +

@@ -50,6 +50,7 @@ struct Verb {
   std::vector<OptionSpec> options;
   // Returns the exit code. Throws InputError, HarnessError or Interrupted.
   std::function<int(const Arguments&, Context&)> run;
+  bool hidden = false;  // not shown: the program calls it itself
 };
 
 // All verbs, in the order of their names.

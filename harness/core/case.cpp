@@ -374,7 +374,7 @@ Case case_from_json(const Ops& ops, const json::Value& document, const std::stri
 CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::string& path) {
   const json::Value document = json::parse(text, path);
   const Reader reader(document, path);
-  reader.object({"schema", "name", "source", "expect", "case"});
+  reader.object({"schema", "name", "source", "expect", "case", "finding"});  // "finding": how a campaign came by it
   reader.at("schema").one_of({"dcpcheck.case/1"});
   CaseFile file;
   file.path = path;

@@ -1,0 +1,48 @@
+#include "harness/campaign/coverage.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "harness/core/reader.hpp"
+
+namespace dcpcheck {
+namespace {
+
+constexpr std::uint64_t kFirst = 4096;  // cases of a lane: more than its covering array takes
+
+}  // namespace
+
+std::vector<Intervals> indices_done(const std::vector<CampaignState>& shards) {
+  std::vector<Intervals> indices(shards.front().lanes.size());
+  const std::vector<std::size_t> round = round_of(shards.front().lanes);
+  for (const CampaignState& shard : shards) {
+    for (const auto& [from, to] : shard.done.all()) {
+      const std::uint64_t last = std::min<std::uint64_t>(to, shard.stored + kFirst * round.size());
+      for (std::uint64_t number = std::max(from, shard.stored); number < last; ++number) {
+        if (!is_of_shard(shard, round, number)) continue;
+        const Turn turn = turn_of(round, number - shard.stored);
+        if (turn.index < kFirst) indices[turn.lane].add(turn.index, turn.index + 1);
+      }
+    }
+  }
+  return indices;
+}
+
+std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices, WorkerLink& worker) {
+  std::vector<LaneCoverage> all;
+  for (std::size_t lane = 0; lane < indices.size(); ++lane) {
+    json::Array covered;
+    for (const auto& [from, to] : indices[lane].all())
+      covered.push_back(json::Array{static_cast<std::int64_t>(from), static_cast<std::int64_t>(to)});
+    const json::Value answer =
+        worker.ask(json::Object{{"covered", std::move(covered)}, {"lane", static_cast<std::int64_t>(lane)}});
+    const Reader reader(answer, "a worker's answer");
+    LaneCoverage one{lane, reader.at("coverage").value(), 0};
+    if (const auto first = reader.find("first")) one.first = first->integer(0, std::numeric_limits<std::int64_t>::max());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace dcpcheck

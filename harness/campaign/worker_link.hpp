@@ -1,0 +1,73 @@
+// A campaign's end of a worker: a process of dcpcheck's own that runs cases, and whose death is a verdict on the case it was at.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/child.hpp"
+#include "harness/campaign/answer.hpp"
+#include "harness/campaign/worker_page.hpp"
+#include "harness/core/json.hpp"
+
+namespace dcpcheck {
+
+struct WorkerOptions {
+  std::vector<std::string> words;              // the program and its arguments
+  std::chrono::milliseconds case_limit{0};     // that a case may take before it hangs
+  std::chrono::milliseconds start_limit{0};    // that it may take to start, and a kernel's first case: kernels may be compiled
+  const std::atomic<int>* interrupted = nullptr;
+};
+
+class WorkerLink {
+ public:
+  // Starts a worker and waits until it is ready. Throws InputError with what it has to say where it refuses its arguments,
+  // HarnessError where it ends before it is ready, Interrupted once a signal came.
+  explicit WorkerLink(WorkerOptions options);
+  ~WorkerLink();
+  WorkerLink(const WorkerLink&) = delete;
+  WorkerLink& operator=(const WorkerLink&) = delete;
+
+  // What it said when it was ready.
+  const json::Value& hello() const { return hello_; }
+  // Whether it can be asked: it has not died.
+  bool alive() const { return child_ != nullptr; }
+
+  // Has it run the shard's numbers in [from, to). `told` hears each answer, and says whether to go on: where not, the worker
+  // is ended at once. Where it died the last answer is of the case it was at, and has a check that says how. Returns the first
+  // number that has not been answered.
+  std::uint64_t run(std::uint64_t from, std::uint64_t to, const std::function<bool(const Answer&)>& told);
+
+  // Holds a case of the lane to `laws`; "": every element.
+  std::vector<Check> examine(std::size_t lane, const json::Value& case_value, const std::vector<std::string>& laws);
+
+  // Seconds that run() has taken, by what they went into.
+  const std::map<std::string, double>& spent() const { return spent_; }
+
+  // Asks for something that runs no kernel. Throws HarnessError where it died.
+  json::Value ask(const json::Value& request);
+
+ private:
+  // A line of its; nothing where it died, or took too long over a case: then `death_` says how.
+  std::optional<json::Value> hear();
+  void send(const json::Value& request);
+  void bury(Status status, const std::string& reason, const std::string& detail);
+  std::string source() const { return "a worker's answer"; }
+
+  WorkerOptions options_;
+  Descriptor memory_;
+  WorkerPage* page_ = nullptr;
+  std::unique_ptr<Child> child_;
+  json::Value hello_;
+  std::optional<std::string> unsent_;
+  std::map<std::string, double> spent_;
+  Check death_;
+};
+
+}  // namespace dcpcheck

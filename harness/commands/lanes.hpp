@@ -1,0 +1,27 @@
+// The lanes of a campaign, as its command line names them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/campaign/worker.hpp"
+#include "harness/commands/context.hpp"
+#include "harness/commands/options.hpp"
+#include "harness/commands/verb.hpp"
+
+namespace dcpcheck {
+
+// The options that say what a campaign runs: those of `fuzz` that its workers are given, too.
+std::vector<OptionSpec> campaign_options();
+
+// "OP=N" as a share of the rounds. Throws InputError.
+std::map<std::string, std::int64_t> parse_shares(const std::vector<std::string>& words);
+
+// Kernels from elsewhere are loaded. Throws InputError where an option names what there is not, or a kernel that the backend
+// cannot run.
+std::vector<ServedLane> lanes_for(Context& context, const RunSettings& settings, const Arguments& arguments);
+
+}  // namespace dcpcheck
