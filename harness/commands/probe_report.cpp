@@ -14,26 +14,28 @@ constexpr int kColumns = 100;
 json::Array texts(const std::vector<std::string>& values) { return json::Array(values.begin(), values.end()); }
 
 // "fail (inadmissible): q_c_out: wrong values on rank 0, …".
-std::string reason_of(const Verdict& verdict, const Op& op, const Kernel& kernel) {
+std::string reason_of(const ProbeFailure& failure, const Op& op, const Kernel& kernel) {
+  const Verdict& verdict = failure.verdict;
   std::string reason(name_of(verdict.status));
   if (verdict.reason != Reason::none) reason += " (" + std::string(name_of(verdict.reason)) + ")";
   if (!verdict.detail.empty()) return reason + ": " + verdict.detail;
   Result result;
   result.op = op.name;
   result.kernel = kernel.name;
+  result.world_size = failure.value.geometry.world_size;
+  result.token_rows = failure.value.geometry.live_tokens();
   result.verdict = verdict;
   const std::vector<std::string> sentences = describe_violations(result);
   return sentences.empty() ? reason : reason + ": " + sentences.front();
 }
 
 json::Object failure_json(const ProbeFailure& failure, const Op& op, const Kernel& kernel) {
-  return {{"id", case_id(op, failure.value)},
-          {"why", reason_of(failure.verdict, op, kernel)},
-          {"case", case_to_json(op, failure.value)}};
+  return {
+      {"id", case_id(op, failure.value)}, {"why", reason_of(failure, op, kernel)}, {"case", case_to_json(op, failure.value)}};
 }
 
 std::string failure_in_words(const ProbeFailure& failure, const Op& op, const Kernel& kernel) {
-  return "case " + case_id(op, failure.value) + " " + reason_of(failure.verdict, op, kernel);
+  return "case " + case_id(op, failure.value) + " " + reason_of(failure, op, kernel);
 }
 
 json::Array options_json(const Probe& probe, const Op& op, const Kernel& kernel) {
