@@ -115,11 +115,18 @@ TEST_F(ProbeTest, APackedIndexerIsARequirement) {
 
 // All that the preset says, and no more: it is proposed by its name.
 TEST_F(ProbeTest, AnOldGenerationIsProposedAsItsPreset) {
-  // It knows one slot map, and K where it came from.
-  const Kernel kernel = taking("fused_norm_rope", [this](Plan& plan, Views& views) {
-    for (const Option& each : op("fused_norm_rope").contract) plan.value.contract.at(each.name) = each.values.front();
-    if (views.contains("slot_mapping") && views.contains("index_slot_mapping"))
-      views.at("index_slot_mapping") = views.at("slot_mapping");
+  // It knows one slot map, and puts K where it came from.
+  std::vector<std::int64_t> unowned;
+  const Kernel kernel = taking("fused_norm_rope", [this, &unowned](Plan& plan, Views& views) {
+    // But for positions past the rope tables: read there, this process would end.
+    for (const Option& each : op("fused_norm_rope").contract)
+      if (each.name != "padding_positions") plan.value.contract.at(each.name) = each.values.front();
+    // By the other cache's map rows may lie past the end of this one: none is written, which shows as well.
+    const auto indexer = plan.value.geometry.caches.find("indexer");
+    unowned.assign(static_cast<std::size_t>(plan.tokens), -1);
+    if (indexer != plan.value.geometry.caches.end() && indexer->second.slot_mapping != "same" &&
+        views.contains("index_slot_mapping"))
+      views.at("index_slot_mapping").data = unowned.data();
     if (views.contains("kv_c_out")) views.at("kv_c_out") = views.at("kv_c");
     if (views.contains("k_pe_out")) views.at("k_pe_out") = views.at("k_pe");
     pack_indexer(plan);

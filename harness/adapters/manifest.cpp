@@ -144,11 +144,16 @@ class ManifestReader {
       for (const Reader& tensor : tensors->elements()) declared.tensors->push_back(tensor.string());
     }
     if (const auto requirements = reader.find("requirements")) {
+      // They may ask for layouts, which a launch's expressions see as strides.
+      const std::vector<std::string> layouts = layout_terms_of(*out_.op);
+      const std::size_t known = names_.size();
+      names_.insert(names_.end(), layouts.begin(), layouts.end());
       for (const Reader& requirement : requirements->elements()) {
         requirement.object({"that", "say"});
         const auto say = requirement.find("say");
         declared.requirements.push_back({expression(requirement.at("that")), say ? say->string() : ""});
       }
+      names_.resize(known);
     }
     apply_preset(declared, *out_.op, source_);
     check_declaration(declared, *out_.op, source_);
