@@ -443,7 +443,11 @@ class Prober {
       for (const Requirement& each : preset.requirements) its.insert(each.that.text());
       const bool fits = std::all_of(probe.options.begin(), probe.options.end(), [&](const ProbedOption& option) {
         const auto said = preset.options.find(option.name);
-        return said == preset.options.end() || said->second == option.followed;
+        if (said == preset.options.end() || said->second == option.followed) return true;
+        // Where it is known by what it requires, it may follow further values: those are said besides.
+        return !required.empty() && std::all_of(said->second.begin(), said->second.end(), [&](const std::string& value) {
+          return std::find(option.followed.begin(), option.followed.end(), value) != option.followed.end();
+        });
       });
       if (its != required || !fits || preset.options.size() <= most) continue;
       best = preset.name;
