@@ -5,7 +5,7 @@
 
 namespace dcpcheck {
 
-Prepared prepare_dump(const Context& context, const NamedCase& named, const RunSettings& settings) {
+void check_dump(const NamedCase& named) {
   const Op& op = *named.op;
   if (!op.pipeline.empty())
     throw InputError(named.reference + ": " + op.name + " is many launches, of " + text::list(op.pipeline) +
@@ -14,6 +14,11 @@ Prepared prepare_dump(const Context& context, const NamedCase& named, const RunS
     if (group.sparse)
       throw InputError(named.reference + ": /case/geometry/caches/" + name +
                        "/sparse is true, but dump takes no case whose cache has addresses without memory");
+}
+
+Prepared prepare_dump(const Context& context, const NamedCase& named, const RunSettings& settings) {
+  check_dump(named);
+  const Op& op = *named.op;
   return prepare(op, context.references.at(op.name), named.file.value, settings.memory, settings.threads, named.reference);
 }
 

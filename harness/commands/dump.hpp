@@ -13,7 +13,8 @@
 
 namespace dcpcheck {
 
-// A case of which there can be arrays. Throws InputError for a pipeline, which is many launches, and for sparse caches.
+// Throws InputError for a case of which there can be no arrays: one of a pipeline, which is many launches, or of a sparse cache.
+void check_dump(const NamedCase& named);
 Prepared prepare_dump(const Context& context, const NamedCase& named, const RunSettings& settings);
 
 // What is admissible on `rank`, however a kernel sums.

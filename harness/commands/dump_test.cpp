@@ -214,9 +214,9 @@ class EmittedTest : public Dump {
   }
   Ended python(const std::string& words) const {
     const std::string command = "cd '" + folder_.string() +
-                                "' && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='" DCPCHECK_SOURCE_DIR
-                                "/harness/adapters/examples/host:" DCPCHECK_SOURCE_DIR "/harness/adapters/python' " +
-                                words + " >.out 2>&1";
+                                "' && export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='" DCPCHECK_SOURCE_DIR
+                                "/harness/adapters/examples/host:" DCPCHECK_SOURCE_DIR "/harness/adapters/python' && (" +
+                                words + ") >.out 2>&1";
     Ended ended;
     ended.code = WEXITSTATUS(std::system(command.c_str()));
     ended.out = read_file(path(".out"));

@@ -389,7 +389,8 @@ def judge(rank):
             buffer = buffers[plan["in_place_of"] or plan["name"]]
             views[plan["name"]] = Tensor(plan, buffer.memory[run], buffer.guard)
         kernel(Launch(run, rank, views))
-    expected = CASE["expected"][rank if len(CASE["expected"]) > 1 else 0]
+    given = CASE["expected"][rank if len(CASE["expected"]) > 1 else 0]
+    expected = {name: Expected(each) for name, each in given.items()}
     findings = Findings(rank)
     for buffer in buffers.values():
         buffer.keep()

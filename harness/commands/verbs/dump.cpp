@@ -18,6 +18,7 @@ NamedCase case_named(const Context& context, const Arguments& arguments, const R
       load_cases(context, arguments.operands, {settings.seed, settings.memory, arguments.all("--set")});
   if (cases.size() != 1)
     throw InputError(text::printable(operand) + ": dump takes one case, and there are " + std::to_string(cases.size()));
+  check_dump(cases.front());
   return std::move(cases.front());
 }
 

@@ -93,13 +93,18 @@ class Check:
         with open(report, encoding="utf-8") as file:
             results = json.load(file)["results"]
         if done.returncode == 77:
-            raise AllSkipped(results[0]["detail"] if results else "there was no case")
+            raise AllSkipped(f"{self.kernel.__qualname__}: " + (results[0]["detail"] if results else "there was no case"))
         if done.returncode == 0:
             return ""
-        wrong = [result for result in results if not result["as_expected"]]
+        wrong = [result for result in results if not result["as_expected"] and result["status"] != "skipped"]
         least = min(wrong, key=lambda result: os.path.getsize(result["case"]))
         alone = program.run([*words, "--seed", _seed_of(least["case"]), least["case"]], executable)
-        lines = [f"{self.kernel.__qualname__}: {len(wrong)} of {len(results)} cases of {self.op} failed; the one of the shortest file:"]
+        skipped = sum(result["status"] == "skipped" for result in results)
+        lines = [
+            f"{self.kernel.__qualname__}: {len(wrong)} of {len(results)} cases of {self.op} failed"
+            + (f", and {skipped} were skipped" if skipped else "")
+            + "; the one of the shortest file:"
+        ]
         if alone.returncode == 0:
             lines.append(f"it passed when it was run again, and was {least['status']} ({least['reason']}) before: {least['detail']}")
         return "\n".join([*lines, _said(alone)])
@@ -140,12 +145,13 @@ def check(
         made = Check(kernel, op, cases, seed, devices, backend, options, tensors, requirements, ops, tuple(laws))
 
         def test():
+            outcome = None
             try:
                 made.run(*_from_the_command_line())
-            except AllSkipped as why:
-                _outcome("skip", f"{kernel.__qualname__}: {why}", AllSkipped)
-            except Failed as failed:
-                _outcome("fail", str(failed), Failed)
+            except (AllSkipped, Failed) as error:
+                outcome = error
+            if outcome is not None:
+                _say_so(outcome)
 
         # Not by functools.wraps: pytest would ask for a fixture called `launch`.
         test.__name__, test.__qualname__ = kernel.__name__, kernel.__qualname__
@@ -161,11 +167,11 @@ def _from_the_command_line():
     return plugin.given() if plugin else (None, None, None)
 
 
-def _outcome(kind, text, plain):
-    """As pytest has it where it runs us, without our own frames; an exception elsewhere."""
+def _say_so(outcome):
+    """As pytest has it where it runs us, without our own frames; as the exception that it is elsewhere."""
     pytest = sys.modules.get("pytest")
     if pytest is None:
-        raise plain(text)
-    if kind == "fail":
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)
+        raise outcome
+    if isinstance(outcome, Failed):
+        pytest.fail(str(outcome), pytrace=False)
+    pytest.skip(str(outcome))

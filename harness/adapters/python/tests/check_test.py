@@ -80,13 +80,13 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(code, 1, text)
         self.assertIn("eps_left_out: ", text)
         self.assertIn("of 12 cases of fused_eh_norm failed", text)
-        self.assertIn("out: inadmissible on rank", text)
+        self.assertIn("out: wrong values on ranks", text)
         self.assertNotIn("Traceback", text)
         self.assertEqual(len(self.kept()), 1)
         replay = next(line for line in text.splitlines() if line.startswith(PROGRAM + " run "))
         again = subprocess.run(["/bin/sh", "-c", replay], cwd="/", capture_output=True, text=True, check=False)
         self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
-        self.assertIn("out: inadmissible on rank", again.stdout)
+        self.assertIn("out: wrong values on ranks", again.stdout)
 
     def test_a_kernel_for_none_of_the_cases_is_skipped_with_the_reason(self):
         code, text = self.pytest("-k", "for_none")
