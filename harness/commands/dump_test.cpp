@@ -133,6 +133,20 @@ TEST_F(Dump, CodesAreHeldAgainstTheScaleThatWasStored) {
   }
 }
 
+TEST_F(Dump, OfAKernelThatLeavesNothingTheRestIsThere) {
+  const std::string which = file("eh.json", R"({"schema": "dcpcheck.case/1", "case": {"op": "fused_eh_norm", "geometry":
+{"batch": [{"uncached": 5}], "tp": 2}, "params": {"hidden_size": 9}}})");
+  const std::string adapters = DCPCHECK_SOURCE_DIR "/harness/adapters/";
+  const Ended ended = dump(which, {"--kernel", "exec:exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH='" + adapters +
+                                                   "python' python3 '" + adapters + "'process_test/misbehaves.py exits"});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr(" left nothing to observe: rank 0: "), HasSubstr("exit code 3")));
+  EXPECT_TRUE(std::filesystem::exists(path("dump/rank1/out.low.npy")));
+  EXPECT_FALSE(std::filesystem::exists(path("dump/rank0/out.observed.npy")));
+  const json::Value index = json::parse(read_file(path("dump/index.json")), "index", {std::size_t{1} << 26, 32});
+  EXPECT_THAT(*index.find("failed")->get<std::string>(), HasSubstr("exit code 3"));
+}
+
 TEST_F(Dump, NothingIsOverwritten) {
   const std::string at = file("dump/mine", "mine");
   const Ended ended = dump(small());
