@@ -293,7 +293,8 @@ def write_case(folder, case, name, source, values=None):
     if len(text) > _MOST_BYTES:
         raise CaptureError(f"the case is {len(text)} bytes of JSON, and a case file has at most {_MOST_BYTES}: too many slots")
     path = os.path.join(folder, name + ".json")
-    _write_whole(path, text.encode())
+    if not _write_whole(path, text.encode()):
+        raise CaptureError(f"{path} is there already")
     return path
 
 
@@ -368,14 +369,10 @@ class Capture:
         seeded = [view.name for view in made.seeded() if view.name not in values]
         if seeded:
             notes.append(f"the values of {', '.join(seeded)} come from the seed")
-        if not values:
-            pass
-        elif after and made.contract:
-            notes.append("tensors were read after the call: what lies in place on an input has replaced it")
-        elif after:
-            notes.append("tensors were read after the call")
+        if values and after:
+            notes.append("tensors were read after the call, which may have overwritten them")
         os.makedirs(self.folder, exist_ok=True)
-        name = f"{self._document['name']}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}-{number}"
+        name = f"{self._document['name']}-{time.strftime('%Y%m%dT%H%M%S')}-{case['seed'][:8]}"
         source = f"captured of {self.wrapper.__qualname__}, call {number}, {why[:200]}"
         source += "".join("; " + note for note in notes)
         return write_case(self.folder, case, name, source, values)

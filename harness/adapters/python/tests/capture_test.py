@@ -203,6 +203,8 @@ class CaptureTest(unittest.TestCase):
             call(**arguments())
         self.assertEqual(len(self.cases()), 3)
         self.assertEqual(call.capture.calls, 20)
+        self.captured(every=1)(**arguments())  # another wrapper's first call, in the same second
+        self.assertEqual(len(self.cases()), 4)
 
     def test_a_wrong_result_is_told_by_the_user(self):
         call = self.captured(wrong=lambda result, **call: True)
