@@ -1,6 +1,5 @@
 """@dcpcheck.check, run by pytest as people run it, and what it says where something is missing."""
 
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -12,6 +11,18 @@ import unittest
 CLIENT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = CLIENT.parent / "examples" / "host"
 PROGRAM = os.environ["DCPCHECK_PROGRAM"]
+
+
+
+def with_pytest():
+    """A Python that has pytest: this one, or the system's own."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+PYTHON = with_pytest()
 
 TESTS = """
 import sys
@@ -46,7 +57,7 @@ def test_no_such_op(launch):
 """
 
 
-@unittest.skipUnless(importlib.util.find_spec("pytest"), f"{sys.executable} has no pytest (apt: python3-pytest)")
+@unittest.skipUnless(PYTHON, f"neither {sys.executable} nor /usr/bin/python3 has pytest (apt: python3-pytest)")
 class CheckTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -62,7 +73,7 @@ class CheckTest(unittest.TestCase):
             "TMPDIR": self.folder,
             **environment,
         }
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "dcpcheck.pytest_plugin", "-p", "no:cacheprovider", "-rs", *words]
+        command = [PYTHON, "-m", "pytest", "-q", "-p", "dcpcheck.pytest_plugin", "-p", "no:cacheprovider", "-rs", *words]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
