@@ -20,7 +20,7 @@
 
 namespace dcpcheck {
 
-// A case file that the build put into the program.
+// A file that the build put into the program: a case, or a template.
 struct EmbeddedFile {
   std::string name;  // "512-dcp4"
   std::string text;
@@ -56,6 +56,8 @@ const Op& op_named(const Context& context, const std::string& name);
 
 // The case files that the build embedded (corpora/issue-54907), sorted by name.
 std::vector<EmbeddedFile> embedded_corpus();
+// What dump --emit fills in (harness/commands/templates), by format.
+std::vector<EmbeddedFile> embedded_templates();
 // The version and revision that this program was built from.
 ToolInfo tool_info();
 
