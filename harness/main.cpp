@@ -88,11 +88,11 @@ Context make_context(const char* program, const std::vector<std::string>& words,
   context.load_kernel = [&interrupted](const std::string& spec, const Ops& known) {
     return load_kernel(spec, {}, known, interrupted);
   };
-  context.load_reference = [&interrupted](const std::string& spec, const std::filesystem::path& folder,
+  context.load_reference = [&interrupted](const Op& op, const std::filesystem::path& folder,
                                           const Ops& known) -> std::optional<Reference> {
-    const std::optional<Kernel> kernel = load_kernel(spec, folder, known, interrupted);
+    const std::optional<Kernel> kernel = load_kernel(op.reference, folder, known, interrupted);
     if (!kernel) return std::nullopt;
-    return reference_of(*kernel);
+    return reference_of(*kernel, op);
   };
   context.corpus = embedded_corpus();
   context.self_test = [ops, kernels = context.kernels](Backend& backend) { return self_test(backend, ops, kernels); };

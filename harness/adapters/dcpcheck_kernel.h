@@ -112,7 +112,13 @@ enum dcpcheck_answer {
  * A contract option that the kernel follows, and one value of it; further values are further entries. A kernel that is
  * given the case's value as the scalar "option.<name>" can follow several. Of an option that is in no entry the kernel
  * follows the default, which `dcpcheck ops` shows first. Cases with another value are skipped.
+ *
+ * One entry may be called DCPCHECK_PRESET: its value is one of the op's presets, which `dcpcheck ops` shows, too. The kernel
+ * then follows the options that the preset names and requires what the preset does; an option in other entries is followed
+ * as those say, whatever the preset has.
  */
+#define DCPCHECK_PRESET "preset"
+
 typedef struct dcpcheck_option {
   const char* name;
   const char* value;

@@ -184,7 +184,12 @@ Admissible told_by(const Plan& plan, const Asked& one) {
 
 }  // namespace
 
-Reference reference_of(const Kernel& kernel) {
+Reference reference_of(const Kernel& kernel, const Op& op) {
+  if (kernel.op != op.name)
+    throw InputError(kernel.name + ": it is named as the reference of " + op.name + ", but is a kernel of " + kernel.op);
+  if (!kernel.host)
+    throw InputError(kernel.name + ": it is named as the reference of " + op.name +
+                     ", which must run on the host, but runs on CUDA alone");
   return [kernel](const Plan& plan, const Inputs& inputs, std::int64_t rank, const ReferenceOptions& options) {
     std::vector<Asked> asked = asked_of(plan);
     Question question(plan, inputs, rank, asked);

@@ -54,7 +54,7 @@ class ForeignReference : public testing::TestWithParam<std::string> {
 TEST_P(ForeignReference, ComesToTheSameVerdictsAsOneThatIsBuiltIn) {
   const Op& op = bench_.ops.at(GetParam());
   const Generator generator(op, bench_.generate_options(op));
-  const Reference told = reference_of(telling(op, bench_.references.at(op.name)));
+  const Reference told = reference_of(telling(op, bench_.references.at(op.name)), op);
   std::int64_t compared = 0;
   for (std::uint64_t index = 0; index < (kSanitized ? 5 : 40); ++index) {
     const Case value = generator(7, index);
@@ -99,9 +99,10 @@ std::string said_of(const Op& op, const Tell& tell, Expected& expected) {
   const Plan plan = make_plan(op, value, TestBench::kMemory);
   Kernel kernel;
   kernel.name = "a test's";
+  kernel.op = op.name;
   kernel.host = tell;
   try {
-    expected = reference_of(kernel)(plan, make_inputs(plan), 0, {});
+    expected = reference_of(kernel, op)(plan, make_inputs(plan), 0, {});
     return "";
   } catch (const HarnessError& error) {
     return error.what();
@@ -147,6 +148,27 @@ TEST(ForeignReferences, WhatCannotBeIsOneSentence) {
   EXPECT_THAT(said_of(by_range, range(0x3FC0, 0x3F80), told), HasSubstr("a low above its high"));
   EXPECT_THAT(said_of(by_range, range(0x3F80, 0x7FC0), told), HasSubstr("NaN"));
   EXPECT_THAT(said_of(by_range, range(0x3F80, 0x7F80), told), HasSubstr("infinite"));
+}
+
+TEST(ForeignReferences, OneOfAnotherOpOrForCudaAloneIsRefused) {
+  const auto refusal = [](const Kernel& kernel) -> std::string {
+    try {
+      static_cast<void>(reference_of(kernel, small_op("value")));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  Kernel kernel;
+  kernel.name = "lib:a.so";
+  kernel.op = "small";
+  kernel.cuda = [](const Launch&) -> LaunchError { return {}; };
+  EXPECT_EQ(refusal(kernel),
+            "lib:a.so: it is named as the reference of small, which must run on the host, but runs on CUDA alone");
+  kernel.host = kernel.cuda;
+  EXPECT_EQ(refusal(kernel), "taken");
+  kernel.op = "fused_q";
+  EXPECT_EQ(refusal(kernel), "lib:a.so: it is named as the reference of small, but is a kernel of fused_q");
 }
 
 // Each op that is printed is the op that it was: read back, it has the same ids, verdicts and digests.

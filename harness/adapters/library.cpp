@@ -68,8 +68,11 @@ class Reading {
     declared.name = text(from_.name, "the kernel's name");
     if (from_.doc != nullptr) declared.doc = text(from_.doc, "its doc");
     each(from_.options, from_.option_count, "contract options", [&](const dcpcheck_option& option) {
-      declared.options[text(option.name, "a contract option's name")].push_back(
-          text(option.value, "a contract option's value"));
+      const std::string name = text(option.name, "a contract option's name");
+      const std::string value = text(option.value, "a contract option's value");
+      if (name != kPreset) return declared.options[name].push_back(value);
+      if (!declared.preset.empty()) fail("it follows two presets, '" + declared.preset + "' and '" + value + "'");
+      declared.preset = value;
     });
     if (from_.tensors != nullptr) {
       declared.tensors.emplace();
@@ -216,6 +219,7 @@ Kernel load_library(const std::string& spec, const Ops& ops) {
   kernel.op = op.name;
   kernel.declared = reading.declaration();
   kernel.doc = kernel.declared->doc;
+  apply_preset(*kernel.declared, op, spec);
   check_declaration(*kernel.declared, op, spec);
   if ((devices & DCPCHECK_HOST) != 0)
     kernel.host = [library, run](const Launch& launch) { return launch_on(DCPCHECK_HOST, run, launch); };

@@ -79,6 +79,13 @@ TEST_F(LibraryTest, ADefectIsASentenceThatNamesTheFile) {
       {"param_that_is_no_term", "its requirement \"embeds_eps > 0\" names 'embeds_eps', which is no whole number or choice"},
       {"broken_requirement",
        "a requirement of it is none: expression \"hidden_size %\", column 14: expected a number, a name or a 'string'"},
+      {"unknown_preset",
+       "it follows the preset 'vllm_inplace', which fused_norm_rope does not have: it has vllm_in_place, vllm_packed, "
+       "vllm_54908 "
+       "or vllm_49435"},
+      {"two_presets", "it follows two presets, 'vllm_in_place' and 'vllm_packed'"},
+      {"preset_of_none", "it follows the preset 'vllm_in_place', which fused_eh_norm does not have: it has no presets"},
+      {"missing_symbol", "it cannot be loaded: undefined symbol: defined_nowhere"},
       {"not_there", "it cannot be loaded: cannot open shared object file: No such file or directory"}};
   for (const auto& [name, sentence] : sentences) EXPECT_EQ(refusal(spec_of(name)), spec_of(name) + ": " + sentence);
   EXPECT_EQ(refusal("lib:"), "--kernel lib: names no file");
@@ -113,6 +120,16 @@ TEST_F(LibraryTest, WhatItDeclaresIsReadWhole) {
   EXPECT_FALSE(load("cuda_alone").host);
   EXPECT_EQ(load("few_tensors").declared->tensors, std::vector<std::string>{"out"});
   EXPECT_EQ(load("requires_widths").declared->requirements.front().that.text(), "hidden_size % 8 == 0");
+}
+
+TEST_F(LibraryTest, APresetIsFollowedButForWhatIsSaidBesides) {
+  const Kernel kernel = load("preset");
+  EXPECT_EQ(kernel.declared->preset, "vllm_in_place");
+  EXPECT_EQ(kernel.declared->options,
+            (std::map<std::string, std::vector<std::string>>{{"k_outputs", {"in_place"}}, {"tile_scale", {"pow2"}}}));
+  ASSERT_EQ(kernel.declared->requirements.size(), 3U);
+  EXPECT_EQ(kernel.declared->requirements[1].that.text(), "!indexer.present || indexer.block_stride_padding == 0");
+  EXPECT_EQ(kernel.declared->requirements[2].say, "a query");
 }
 
 // Every name that cases have is one that a requirement may use.

@@ -47,11 +47,12 @@ bool flag(const Reader& object, std::string_view key) {
   return found && found->boolean();
 }
 
-std::string file_bytes(const fs::path& path, std::uintmax_t most, const std::string& what) {
+// A module's bytes: no text, and larger than a document may be.
+std::string module_bytes(const fs::path& path, const std::string& what) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) throw InputError(what + " cannot be read: " + error.message());
-  if (size > most) throw InputError(what + " is larger than " + std::to_string(most >> 20) + " MiB");
+  if (size > kMostModule) throw InputError(what + " is larger than " + std::to_string(kMostModule >> 20) + " MiB");
   std::ifstream in(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   if (!in || bytes.size() != size) throw InputError(what + " cannot be read");
@@ -92,7 +93,7 @@ class ManifestReader {
 
   Manifest read(const json::Value& document) {
     const Reader reader(document, source_);
-    reader.object({"schema", "op", "name", "doc", "contract", "tensors", "requirements", "values", "variants"});
+    reader.object({"schema", "op", "name", "doc", "preset", "contract", "tensors", "requirements", "values", "variants"});
     static_cast<void>(reader.at("schema").one_of({"dcpcheck.manifest/1"}));
     read_op(reader.at("op"));
     read_declaration(reader);
@@ -127,6 +128,10 @@ class ManifestReader {
     Declaration& declared = out_.declared;
     declared.name = reader.at("name").string();
     if (const auto doc = reader.find("doc")) declared.doc = doc->string();
+    if (const auto preset = reader.find("preset")) {
+      declared.preset = preset->string();
+      if (declared.preset.empty()) preset->fail("the name of a preset is needed");
+    }
     if (const auto contract = reader.find("contract")) {
       for (const auto& [name, values] : contract->members()) {
         std::vector<std::string>& followed = declared.options[name];
@@ -139,12 +144,18 @@ class ManifestReader {
       for (const Reader& tensor : tensors->elements()) declared.tensors->push_back(tensor.string());
     }
     if (const auto requirements = reader.find("requirements")) {
+      // They may ask for layouts, which a launch's expressions see as strides.
+      const std::vector<std::string> layouts = layout_terms_of(*out_.op);
+      const std::size_t known = names_.size();
+      names_.insert(names_.end(), layouts.begin(), layouts.end());
       for (const Reader& requirement : requirements->elements()) {
         requirement.object({"that", "say"});
         const auto say = requirement.find("say");
         declared.requirements.push_back({expression(requirement.at("that")), say ? say->string() : ""});
       }
+      names_.resize(known);
     }
+    apply_preset(declared, *out_.op, source_);
     check_declaration(declared, *out_.op, source_);
   }
 
@@ -331,7 +342,7 @@ class ManifestReader {
       fail(reader, "is '" + written + "', which is no file in the manifest's folder");
     return *out_.modules
                 .emplace(written, std::make_shared<const std::string>(
-                                      file_bytes(whole, kMostModule, source_ + ": " + reader.pointer() + ": " + written)))
+                                      module_bytes(whole, source_ + ": " + reader.pointer() + ": " + written)))
                 .first->second;
   }
 
@@ -460,8 +471,8 @@ std::int64_t Binding::bytes() const {
 }
 
 Manifest read_manifest(const std::string& path, const Ops& ops, const std::string& source) {
-  const std::string text = file_bytes(path, kMostManifest, source + ": it");
-  const json::Value document = json::parse(text, source, {kMostManifest, 32});
+  constexpr json::Limits limits{kMostManifest, 32};
+  const json::Value document = json::parse(json::text_of(path, limits), source, limits);
   return ManifestReader(path, ops, source).read(document);
 }
 

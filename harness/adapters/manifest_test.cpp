@@ -1,9 +1,11 @@
 // Manifests: what reading refuses, in one sentence, and what it takes.
 #include "harness/adapters/manifest.hpp"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <map>
 #include <vector>
 
@@ -113,6 +115,9 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
        "it follows the contract option norm_round as 'fp16', which is none of none or bf16"},
       {R"(["none", "bf16"])", "[]",
        "/contract/norm_round is an array, but an option is followed as at least one of its values"},
+      {R"("contract": {)", R"("preset": "vllm_packed", "contract": {)",
+       "it follows the preset 'vllm_packed', which fused_eh_norm does not have: it has no presets"},
+      {R"("contract": {)", R"("preset": "", "contract": {)", "/preset is \"\", but the name of a preset is needed"},
       {R"("tensors": ["positions")", R"("tensors": ["position")", "it knows the tensor 'position', which "},
       {"hidden_size % 8 == 0",
        "hidden_size % 8 ==", "/requirements/0/that is no expression: expression \"hidden_size % 8 ==\""},
@@ -180,6 +185,23 @@ TEST_F(ManifestTest, ADefectIsASentenceThatNamesTheParameter) {
   }
 }
 
+TEST_F(ManifestTest, APresetIsFollowedButForWhatIsSaidBesides) {
+  static_cast<void>(folder_.write("none.ptx", ptx_with("")));
+  const auto manifest = [](const std::string& preset) {
+    return R"({"schema": "dcpcheck.manifest/1", "op": "fused_norm_rope", "name": "a", "preset": ")" + preset +
+           R"(", "contract": {"nan": ["0x7F", "clamp"], "k_outputs": ["in_place", "separate"]}, "requirements": [{"that": "q_c.dense"}],
+"variants": [{"name": "a", "module": "none.ptx", "entry": "k", "grid": [1], "block": [1], "parameters": []}]})";
+  };
+  const Manifest read_one = read(manifest("vllm_packed"));
+  EXPECT_EQ(read_one.declared.preset, "vllm_packed");
+  EXPECT_EQ(read_one.declared.options,
+            (std::map<std::string, std::vector<std::string>>{
+                {"k_outputs", {"in_place", "separate"}}, {"nan", {"0x7F", "clamp"}}, {"tile_scale", {"fp32_div"}}}));
+  ASSERT_EQ(read_one.declared.requirements.size(), 2U);
+  EXPECT_EQ(read_one.declared.requirements[1].that.text(), "q_c.dense");
+  EXPECT_THAT(refusal(manifest("vllm")), HasSubstr("it has vllm_in_place, vllm_packed, vllm_54908 or vllm_49435"));
+}
+
 TEST_F(ManifestTest, EveryTruncationIsRefused) {
   const std::string good = kGood;
   for (std::size_t length = 0; length + 1 < good.size(); length += 37)
@@ -215,8 +237,8 @@ TEST_F(ManifestTest, AManifestThatIsNotThereIsRefused) {
     return "loaded";
   };
   EXPECT_EQ(loading("cubin:"), "--kernel cubin: names no file");
-  EXPECT_EQ(loading("cubin:/nowhere/m.json"), "cubin:/nowhere/m.json: it cannot be read: No such file or directory");
-  EXPECT_THAT(loading("cubin:" + folder_.path().string()), HasSubstr("it cannot be read: "));
+  EXPECT_EQ(loading("cubin:/nowhere/m.json"), "/nowhere/m.json: cannot be opened: No such file or directory");
+  EXPECT_THAT(loading("cubin:" + folder_.path().string()), HasSubstr(": cannot be read: Is a directory"));
 }
 
 TEST_F(ManifestTest, TensorsOfCacheGroupsAreNamedByGroupOrInAnArray) {
@@ -274,6 +296,58 @@ TEST(DeviceCode, WhatIsCutShortIsRefused) {
                     std::string(60, '\0')),
             "is an ELF file, but no cubin");
   EXPECT_EQ(refusal("lib"), "is neither a cubin nor PTX");
+}
+
+// A cubin as far as dcpcheck looks into one, put together without nvcc: a kernel called "k" of one parameter of 8 bytes.
+std::string small_cubin() {
+  const std::string names = std::string(1, '\0') + ".shstrtab" + '\0' + ".nv.info.k" + '\0';
+  std::string info(16, '\0');
+  const std::uint8_t record[] = {4, 0x17, 12, 0};  // a sized record of 12 bytes that tells a parameter
+  std::memcpy(info.data(), record, sizeof record);
+  const std::uint32_t size = 8U << 18;
+  std::memcpy(info.data() + 12, &size, sizeof size);
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_machine = 190;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 3;
+  header.e_shstrndx = 1;
+  header.e_phoff = sizeof header;
+  header.e_shoff = sizeof header + names.size() + info.size();
+  Elf64_Shdr sections[3]{};
+  sections[1] = {1, SHT_STRTAB, 0, 0, sizeof header, names.size(), 0, 0, 1, 0};
+  sections[2] = {11, SHT_PROGBITS, 0, 0, sizeof header + names.size(), info.size(), 0, 0, 1, 0};
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + names + info +
+         std::string(reinterpret_cast<const char*>(sections), sizeof sections);
+}
+
+TEST(DeviceCode, EveryTruncationOfACubinIsRefused) {
+  const std::string code = small_cubin();
+  const auto entries = entries_of(code);
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries.at("k")->bytes, (std::vector<std::int64_t>{8}));
+  for (std::size_t length = 0; length < code.size(); ++length)
+    EXPECT_THROW(static_cast<void>(entries_of(code.substr(0, length))), InputError) << length;
+  // Any byte may be wrong: it is read within its bounds, or refused.
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    std::string bad = code;
+    bad[at] = static_cast<char>(bad[at] ^ 0xFF);
+    try {
+      static_cast<void>(entries_of(bad));
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+}
+
+TEST_F(ManifestTest, ATruncatedCubinIsASentenceThatNamesIt) {
+  static_cast<void>(folder_.write("k.cubin", small_cubin().substr(0, 100)));
+  EXPECT_EQ(refusal("\"k.ptx\"", "\"k.cubin\""),
+            "cubin:manifest.json: /variants/0/module is 'k.cubin', a file that is cut short");
+  static_cast<void>(folder_.write("empty.cubin", ""));
+  EXPECT_EQ(refusal("\"k.ptx\"", "\"empty.cubin\""),
+            "cubin:manifest.json: /variants/0/module is 'empty.cubin', a file that is empty");
 }
 
 #ifdef DCPCHECK_CUBINS

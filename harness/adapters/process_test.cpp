@@ -145,6 +145,12 @@ TEST_F(ProcessTest, AReadyLineThatIsWrongIsASentence) {
             "it follows the contract option norm_round as 'fp16', which is none of none or bf16");
   EXPECT_EQ(refusal_of_ready({{"options", json::Object{{"norm_round", json::Array{}}}}}),
             "its ready line: /options/norm_round is an array, but an option that it follows has one value or more");
+  EXPECT_EQ(refusal_of_ready({{"preset", "vllm_packed"}}),
+            "it follows the preset 'vllm_packed', which fused_eh_norm does not have: it has no presets");
+  EXPECT_THAT(refusal_of_ready({{"op", "fused_norm_rope"}, {"preset", "vllm"}}),
+              HasSubstr("it follows the preset 'vllm', which fused_norm_rope does not have: it has vllm_in_place, "));
+  EXPECT_THAT(refusal_of_ready({{"preset", 3}}), HasSubstr("its ready line: /preset is 3"));
+  EXPECT_EQ(refusal_of_ready({{"op", "fused_norm_rope"}, {"preset", "vllm_packed"}}), "started");
   EXPECT_EQ(refusal_of_ready({{"tensors", json::Array{"outt"}}}),
             "it knows the tensor 'outt', which fused_eh_norm does not have: did you mean out?");
   EXPECT_EQ(refusal_of_ready({{"requirements", json::Array{json::Object{{"that", "hidden_sise % 8 == 0"}}}}}),

@@ -49,7 +49,7 @@ ReadyLine read_ready_line(const std::string& line, const Ops& ops, const std::st
   if (version != nullptr && *version != json::Value(kProtocolVersion))
     throw InputError(source + ": it speaks version " + version->describe() + " of the protocol, and this dcpcheck speaks " +
                      std::to_string(kProtocolVersion));
-  reader.object({"dcpcheck", "op", "name", "doc", "devices", "options", "tensors", "requirements", "source", "ipc"});
+  reader.object({"dcpcheck", "op", "name", "doc", "devices", "preset", "options", "tensors", "requirements", "source", "ipc"});
   static_cast<void>(reader.at("dcpcheck"));
   ReadyLine ready;
   const Op& op = op_of_kernel(some_text(reader.at("op")), ops, source);
@@ -61,6 +61,7 @@ ReadyLine read_ready_line(const std::string& line, const Ops& ops, const std::st
   const Reader devices = reader.at("devices");
   for (const Reader& device : devices.elements()) (device.one_of({"host", "cuda"}) == "host" ? ready.host : ready.cuda) = true;
   if (!ready.host && !ready.cuda) devices.fail("it runs on host, cuda or both");
+  if (const auto preset = reader.find("preset")) ready.declared.preset = some_text(*preset);
   if (const auto options = reader.find("options"))
     for (const auto& [name, values] : options->members()) {
       ready.declared.options[name] = texts(values);
@@ -69,6 +70,7 @@ ReadyLine read_ready_line(const std::string& line, const Ops& ops, const std::st
   if (const auto tensors = reader.find("tensors")) ready.declared.tensors = texts(*tensors);
   if (const auto requirements = reader.find("requirements"))
     ready.declared.requirements = requirements_of(*requirements, source);
+  apply_preset(ready.declared, op, source);
   check_declaration(ready.declared, op, source);
   return ready;
 }

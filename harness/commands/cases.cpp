@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/commands/overrides.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/plan.hpp"
 #include "harness/exec/generate.hpp"
@@ -70,6 +71,11 @@ NamedCase load(const Context& context, const Source& source, const CaseRules& ru
   NamedCase loaded;
   loaded.reference = source.reference;
   loaded.file = source.read(context);
+  if (!rules.sets.empty()) {
+    loaded.file.value = with_overrides(context.ops, loaded.file.value, rules.sets, source.reference);
+    loaded.file.expect = nullptr;  // what it says is of the case as it is stored
+    loaded.sets = rules.sets;
+  }
   if (rules.seed) loaded.file.value.seed = *rules.seed;
   const auto op = context.ops.find(loaded.file.value.op);
   if (op == context.ops.end())

@@ -14,15 +14,17 @@ namespace dcpcheck {
 
 // A case that is ready to run.
 struct NamedCase {
-  std::string reference;  // what `dcpcheck run` takes for it
+  std::string reference;          // what `dcpcheck run` takes for it …
+  std::vector<std::string> sets;  // … by --from, with these --set
   CaseFile file;
   const Op* op = nullptr;
   std::string id;
 };
 
 struct CaseRules {
-  std::optional<std::uint64_t> seed;  // in place of the case's own
-  std::int64_t memory = 0;            // bytes that one may take
+  std::optional<std::uint64_t> seed;   // in place of the case's own
+  std::int64_t memory = 0;             // bytes that one may take
+  std::vector<std::string> sets = {};  // --set: fields that are replaced (overrides.hpp)
 };
 
 // The cases of `operands`: files, folders (every *.json under them, by path), and "repro:<name>". Throws InputError with

@@ -20,7 +20,7 @@
 
 namespace dcpcheck {
 
-// A case file that the build put into the program.
+// A file that the build put into the program: a case, or a template.
 struct EmbeddedFile {
   std::string name;  // "512-dcp4"
   std::string text;
@@ -37,9 +37,8 @@ struct Context {
   // The kernel from elsewhere that a spec ("lib:<file.so>", "exec:<command>") names; nullopt where the spec is of no such
   // kind. Throws InputError.
   std::function<std::optional<Kernel>(const std::string& spec, const Ops& ops)> load_kernel;
-  // The reference that such a spec names, whose file or command is sought from `folder`; likewise.
-  std::function<std::optional<Reference>(const std::string& spec, const std::filesystem::path& folder, const Ops& ops)>
-      load_reference;
+  // The reference that the user's op names by such a spec, whose file or command is sought from `folder`; likewise.
+  std::function<std::optional<Reference>(const Op& op, const std::filesystem::path& folder, const Ops& ops)> load_reference;
   std::vector<EmbeddedFile> corpus;                // the scenarios of `repro`
   std::function<std::string(Backend&)> self_test;  // "" or what differs
   const std::atomic<int>* interrupted = nullptr;   // a signal's number once one came
@@ -57,6 +56,8 @@ const Op& op_named(const Context& context, const std::string& name);
 
 // The case files that the build embedded (corpora/issue-54907), sorted by name.
 std::vector<EmbeddedFile> embedded_corpus();
+// What dump --emit fills in (harness/commands/templates), by format.
+std::vector<EmbeddedFile> embedded_templates();
 // The version and revision that this program was built from.
 ToolInfo tool_info();
 

@@ -66,7 +66,7 @@ TEST_F(Cubin, ADefectIsTwoAndOneSentence) {
     EXPECT_THAT(ended.out, IsEmpty());
   }
   EXPECT_EQ(run({"kernels", "cubin:" + path("none.json")}).err,
-            "dcpcheck: cubin:" + path("none.json") + ": it cannot be read: No such file or directory\n");
+            "dcpcheck: " + path("none.json") + ": cannot be opened: No such file or directory\n");
 }
 
 }  // namespace

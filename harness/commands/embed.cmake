@@ -1,9 +1,9 @@
-# cmake -D OUTPUT=… -D "FILES=a.json|b.json" -P embed.cmake: the files' text as a C++ source, in pieces that every
-# compiler takes as one literal.
+# cmake -D OUTPUT=… -D FUNCTION=… -D "FILES=a.json|b.json" -P embed.cmake: a C++ source with a function that gives the files,
+# their text in pieces that every compiler takes as one literal.
 string(REPLACE "|" ";" files "${FILES}")
 set(piece 15000)
-set(source "// Made by the build from the case files of the corpus.\n#include \"harness/commands/context.hpp\"\n\nnamespace dcpcheck {\n\n")
-string(APPEND source "std::vector<EmbeddedFile> embedded_corpus() {\n  std::vector<EmbeddedFile> files;\n")
+set(source "// Made by the build from the files that it embeds.\n#include \"harness/commands/context.hpp\"\n\nnamespace dcpcheck {\n\n")
+string(APPEND source "std::vector<EmbeddedFile> ${FUNCTION}() {\n  std::vector<EmbeddedFile> files;\n")
 foreach(file IN LISTS files)
   if(file STREQUAL "")
     continue()

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/commands/cases.hpp"
+#include "harness/commands/overrides.hpp"
 #include "harness/commands/select.hpp"
 #include "harness/commands/suite.hpp"
 #include "harness/core/error.hpp"
@@ -75,7 +76,8 @@ std::vector<ServedLane> lanes_for(Context& context, const RunSettings& settings,
   if (arguments.has("--from")) {
     const std::vector<NamedCase> from = load_cases(context, {arguments.text("--from")}, {{}, settings.memory});
     if (from.size() != 1) throw InputError("--from takes one case, and there are " + std::to_string(from.size()));
-    base = from.front().file.value;
+    base = with_overrides(context.ops, from.front().file.value, arguments.all("--set"), from.front().reference);
+    if (!base->stored.empty()) throw InputError(from.front().reference + ": its tensors lie in files beside it, and cases of a campaign have theirs from a seed");
     if (!ops.empty() && (ops.size() != 1 || ops.front() != base->op))
       throw InputError("--op: the case of --from is one of " + base->op);
   } else if (arguments.has("--set")) {

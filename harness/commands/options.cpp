@@ -68,6 +68,14 @@ OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take
 
 OptionSpec ops_option() { return {"--ops", "DIR", "Ops of your own: the .op.json files of a folder (repeatable)", true}; }
 
+OptionSpec set_option() {
+  return {
+      "--set", "PATH=VALUE",
+      "Replaces a field of the case, as dcp.world_size=4, batch.0.uncached=512 or params.mla_layout=bf16; null gives it its "
+      "default",
+      true};
+}
+
 OptionSpec self_test_option() {
   return {"--no-self-test", "", "Run although this build may not compute the bits that digests are compared by", false};
 }

@@ -23,6 +23,7 @@ OptionSpec kernel_option(const std::string& fallback);
 OptionSpec memory_option();
 OptionSpec self_test_option();
 OptionSpec ops_option();
+OptionSpec set_option();
 
 // "16 hex digits", "0x…" or a decimal number. Throws InputError.
 std::uint64_t parse_seed(std::string_view text);

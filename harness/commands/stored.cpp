@@ -77,6 +77,8 @@ std::vector<StoredCase> stored_cases(const Context& context, const std::vector<s
     if (has_finding(document)) one.law = finding_from_json(context.ops, document, named.reference).signature.law;
     if (!seen.emplace(named.id, one.law).second) continue;
     sum.add(named.id + " " + one.law + "\n");
+    if (!named.file.value.stored.empty())
+      throw InputError(named.reference + ": its tensors lie in files beside it, and a campaign's workers do not take those");
     one.name = named.reference;
     Kernel fixed;
     fixed.op = named.op->name;

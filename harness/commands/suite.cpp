@@ -23,7 +23,10 @@ std::string replay_line(const Context& context, const RunSettings& settings, con
   if (law != nullptr) line += " --law " + law->name;
   line += " --seed " + seed_text(named.file.value.seed);
   if (!settings.memory_text.empty()) line += " --memory " + text::shell_quote(settings.memory_text);
-  return line + " " + text::shell_quote(named.reference);
+  if (named.sets.empty()) return line + " " + text::shell_quote(named.reference);
+  line += " --from " + text::shell_quote(named.reference);
+  for (const std::string& set : named.sets) line += " --set " + text::shell_quote(set);
+  return line;
 }
 
 Result new_result(const Context& context, const RunSettings& settings, const NamedCase& named, const std::string& kernel,

@@ -42,6 +42,7 @@ void add_ops(Context& context, const std::string& folder) {
     if (op.reference.empty())
       throw InputError(source + ": /reference is missing, but what is right of the op's outputs must be told");
     check_laws_of(op);
+    check_expressions(op, source);
     const std::string name = op.name;
     if (!ops.emplace(name, std::move(op)).second)
       throw InputError(source + ": /name is \"" + text::printable(name) + "\", but there is an op of that name already");
@@ -49,7 +50,7 @@ void add_ops(Context& context, const std::string& folder) {
   }
   std::map<std::string, Reference, std::less<>> references;
   for (const auto& [name, file] : added) {
-    std::optional<Reference> reference = context.load_reference(ops.at(name).reference, fs::path(file).parent_path(), ops);
+    std::optional<Reference> reference = context.load_reference(ops.at(name), fs::path(file).parent_path(), ops);
     if (!reference)
       throw InputError(text::printable(file) + ": /reference is \"" + text::printable(ops.at(name).reference) +
                        "\", but a lib:FILE or exec:COMMAND is needed");

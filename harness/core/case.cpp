@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
 
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
@@ -14,6 +18,7 @@
 namespace dcpcheck {
 namespace {
 
+constexpr std::uintmax_t kMostStored = std::uintmax_t{1} << 34;
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
 constexpr std::int64_t kExact = (std::int64_t{1} << 53) - 1;  // what a JSON number keeps in every reader
 
@@ -117,7 +122,7 @@ json::Value group_json(const CacheGroup& group) {
 // The recipe with its number in the shortest spelling: "normal:1.0" and "normal:1" have one id.
 std::string spelt(const std::string& recipe) {
   const std::size_t colon = recipe.find(':');
-  if (colon == std::string::npos) return recipe;
+  if (colon == std::string::npos || recipe.starts_with("stored:")) return recipe;
   double number = 0;
   const char* begin = recipe.data() + colon + 1;
   const char* end = recipe.data() + recipe.size();
@@ -146,6 +151,8 @@ Padding read_padding(const Reader& reader) {
   if (const auto field = reader.find("positions")) padding.positions = field->one_of({"in_range", "zero", "stale"});
   if (const auto field = reader.find("values")) {
     padding.values = read_recipe(*field);
+    if (parse_recipe(padding.values).kind == Recipe::Kind::stored)
+      field->fail("what is stored of a tensor has its padding rows in it: a recipe of another kind is needed");
   }
   return padding;
 }
@@ -388,6 +395,30 @@ CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::strin
   return file;
 }
 
-CaseFile load_case_file(const Ops& ops, const std::string& path) { return parse_case_file(ops, json::text_of(path), path); }
+void read_stored(Case& value, const std::string& folder, const std::string& source) {
+  for (const auto& [tensor, text] : value.values) {
+    const Recipe recipe = parse_recipe(text);
+    if (recipe.kind != Recipe::Kind::stored || value.stored.contains(recipe.argument)) continue;
+    const std::string path = (std::filesystem::path(folder) / (recipe.argument + ".bin")).string();
+    const std::string place = source + ": /case/values/" + tensor + ": " + path;
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(path, error);
+    if (error) throw InputError(place + " could not be read: " + error.message());
+    if (size > kMostStored) throw InputError(place + " has " + std::to_string(size) + " bytes, too many for an input");
+    auto bytes = std::make_shared<std::vector<std::byte>>(size);
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(size));
+    if (!file || file.gcount() != static_cast<std::streamsize>(size)) throw InputError(place + " could not be read");
+    if (Sha256().add(*bytes).hex() != recipe.argument)
+      throw InputError(place + " does not hold what its name, a SHA-256, says");
+    value.stored[recipe.argument] = {std::move(bytes)};
+  }
+}
+
+CaseFile load_case_file(const Ops& ops, const std::string& path) {
+  CaseFile file = parse_case_file(ops, json::text_of(path), path);
+  read_stored(file.value, std::filesystem::path(path).parent_path().string(), path);
+  return file;
+}
 
 }  // namespace dcpcheck

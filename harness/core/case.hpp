@@ -1,8 +1,10 @@
 // A case: one test of an op, as a plain value. Its id names it in reports, in the corpus and in replay lines.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,13 @@ struct RowLayout {
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };
 
+// Elements that a file beside the case's own holds. They are known by their digest, which is in `values`: two cases are the
+// same where that is.
+struct Stored {
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+  friend bool operator==(const Stored&, const Stored&) { return true; }
+};
+
 struct Case {
   std::string op;
   std::uint64_t seed = 0;
@@ -76,6 +85,7 @@ struct Case {
   std::map<std::string, std::string> contract;  // all of the op's, defaults filled in
   std::map<std::string, RowLayout> layout;      // tensors that are not dense
   std::map<std::string, std::string> values;    // inputs whose recipe is not the op's default
+  std::map<std::string, Stored> stored;         // by SHA-256: what recipes stored:… of `values` name
   bool graph = false;                           // launch through a captured CUDA graph
   friend bool operator==(const Case&, const Case&) = default;
 
@@ -104,7 +114,11 @@ std::string case_id(const Op& op, const Case& value);
 // (under `pointer`), the value and the rule.
 Case case_from_json(const Ops& ops, const json::Value& document, const std::string& source, const std::string& pointer = "");
 
-// A whole case file's text, strictly validated.
+// Reads what the case's recipes stored:… name from `folder` into it. Throws InputError where a file cannot be read, or does not
+// hold what its name says.
+void read_stored(Case& value, const std::string& folder, const std::string& source);
+
+// A whole case file's text, strictly validated; what is stored beside it is not read.
 CaseFile parse_case_file(const Ops& ops, std::string_view text, const std::string& path);
 CaseFile load_case_file(const Ops& ops, const std::string& path);
 

@@ -102,7 +102,9 @@ void validate_group(const Op& op, const Case& value, const std::string& name, co
   const bool mapped_by_position = group.slot_mapping == "dcp" || group.slot_mapping == "replicated";
   check(mapped_by_position ||
             std::none_of(geometry.batch.begin(), geometry.batch.end(), [](const Request& r) { return r.cached > 0; }) ||
-            group.slot_mapping == "none" || group.slot_mapping == "same",
+            group.slot_mapping == "none" || group.slot_mapping == "same" ||
+            // Where their rows lie is not said, nor looked at: they only move the positions of the others.
+            (group.slot_mapping == "explicit" && may_be_sparse(op, name)),
         source, at + "/slot_mapping is \"" + group.slot_mapping + "\", which has no place for cached tokens");
   if (group.table_columns != 0 && group.table_columns < columns_needed(geometry, group)) {
     const auto option = value.contract.find("column_overflow");

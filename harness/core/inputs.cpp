@@ -122,6 +122,17 @@ Bytes make_gathered(const Plan& plan, const TensorPlan& tensor, int threads) {
 
 Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, int threads);
 
+const Bytes& stored_elements(const Case& value, const TensorPlan& tensor) {
+  const std::string digest = parse_recipe(tensor.recipe).argument;
+  const auto found = value.stored.find(digest);
+  if (found == value.stored.end()) throw InputError(digest + ".bin was not read: a case's file stands beside it");
+  const auto held = static_cast<std::int64_t>(found->second.bytes->size());
+  if (held != tensor.rows() * tensor.columns() * size_of(tensor.dtype))
+    throw InputError(digest + ".bin has " + std::to_string(held) + " bytes, but " + tensor.name + " of this case has " +
+                     std::to_string(tensor.rows() * tensor.columns()) + " elements of " + std::string(name_of(tensor.dtype)));
+  return *found->second.bytes;
+}
+
 // Parts of attention outputs, as many elements for each LSE of the tensor `lses`. A part without keys may hold anything:
 // of four, two hold NaN, one an infinity, and one numbers as good as any.
 Bytes make_partials(const Plan& plan, const TensorPlan& tensor, const std::string& lses, std::int64_t rank, int threads) {
@@ -162,6 +173,13 @@ Bytes make_tensor(const Plan& plan, const TensorPlan& tensor, std::int64_t rank,
   const std::int64_t size = size_of(tensor.dtype);
   const auto place = [&](std::int64_t row) { return storage.data() + (tensor.offset + view.start(row)) * size; };
   const Recipe recipe = parse_recipe(tensor.recipe);
+  if (recipe.kind == Recipe::Kind::stored) {
+    const Bytes& stored = stored_elements(plan.value, tensor);
+    const std::int64_t row_bytes = view.columns * size;
+    for (std::int64_t row = 0; row < view.rows && row_bytes > 0; ++row)
+      std::memcpy(place(row), stored.data() + row * row_bytes, static_cast<std::size_t>(row_bytes));
+    return storage;
+  }
   if (recipe.of_geometry()) {
     const std::vector<std::int64_t> values = geometry_values(plan, tensor, rank);
     for (std::int64_t row = 0; row < view.rows; ++row) {
@@ -242,8 +260,12 @@ Bytes make_cache(const TensorPlan& tensor, const std::map<std::int64_t, Bytes>& 
 
 }  // namespace
 
-void check_recipe_fits(const TensorPlan& input) {
+void check_recipe_fits(const Case& value, const TensorPlan& input) {
   const Recipe recipe = parse_recipe(input.recipe);
+  if (recipe.kind == Recipe::Kind::stored) {
+    stored_elements(value, input);
+    return;
+  }
   if (!recipe.of_geometry()) check_fills(input.name, input.dtype, view_of(input).columns, recipe);
 }
 

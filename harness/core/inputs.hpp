@@ -24,8 +24,9 @@ struct Inputs {
   const Bytes& get(std::string_view name, std::int64_t rank) const;
 };
 
-// Throws InputError where the input's recipe cannot fill it: integers by one of floats, an odd width by unit_circle.
-void check_recipe_fits(const TensorPlan& input);
+// Throws InputError where the input's recipe cannot fill it: integers by one of floats, an odd width by unit_circle, more or
+// fewer elements than are stored.
+void check_recipe_fits(const Case& value, const TensorPlan& input);
 
 // Puts a record (fields in order, as in Inputs::prefix) into `slot` of the cache whose first byte is at `base`.
 void place_record(const CachePlan& cache, std::int64_t slot, const Bytes& record, std::byte* base);
@@ -49,6 +50,7 @@ Bytes make_input(const Plan& plan, const TensorPlan& tensor, std::int64_t rank, 
 //                 +0 in the others
 //   around:X      X * (1 + N(0, 0.1)), positive  unit_circle  rows of cos | sin of points on the unit circle
 //   lse           5 N(0, 1), some of them 1e4 below it or 300 above it, some all the same, some of them empty
+//   stored:SHA256 the elements, dense, in a file beside the case's own, called <SHA256>.bin
 //   empty         what stands for the LSE of no keys: -inf, +inf or NaN
 // and, filled from the geometry: positions, query_start_loc, idx_mapping, block_table, slots:<cache>, group:<field>, and
 // of the chunk (chunk.hpp) chunk:local_starts [R], chunk:local_offsets [R + 1], chunk:context_offsets [R + 1].

@@ -177,6 +177,9 @@ TEST(Recipe, ParsesStrictly) {
   }
   for (const char* good : {"lse", "empty", "partials:x"}) EXPECT_NO_THROW(check_recipe(good)) << good;
   for (const char* bad : {"lse:1", "empty:", "partials", "partials:"}) EXPECT_THROW(check_recipe(bad), InputError) << bad;
+  const std::string digest(64, '0');
+  EXPECT_EQ(parse_recipe("stored:" + digest).argument, digest);
+  for (const char* bad : {"stored", "stored:", "stored:00"}) EXPECT_THROW(check_recipe(bad), InputError) << bad;
   EXPECT_EQ(parse_recipe("normal:0.25").number, 0.25);
   EXPECT_EQ(parse_recipe("slots:mla").argument, "mla");
 }

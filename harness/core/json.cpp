@@ -200,7 +200,7 @@ std::string Value::describe() const {
   return text;
 }
 
-std::string text_of(const std::string& path) {
+std::string text_of(const std::string& path, Limits limits) {
   // Opening a pipe that nobody writes to would wait for ever.
   std::error_code error;
   if (std::filesystem::is_fifo(path, error) || std::filesystem::is_socket(path, error))
@@ -208,7 +208,7 @@ std::string text_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError(path + ": cannot be opened: " + std::generic_category().message(errno));
   // One byte over the limit is enough to know, so an endless file costs nothing.
-  std::string text(Limits{}.bytes + 1, '\0');
+  std::string text(limits.bytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) throw InputError(path + ": cannot be read: " + std::generic_category().message(errno));
   text.resize(static_cast<std::size_t>(in.gcount()));

@@ -66,7 +66,7 @@ inline bool operator==(const Value& a, const Value& b) { return a.data == b.data
 
 // The text of the file `path` that a document is expected in: what a file that is too large has beyond the limit is cut but for
 // one byte, which parse() refuses. Throws InputError where it cannot be read.
-std::string text_of(const std::string& path);
+std::string text_of(const std::string& path, Limits limits = {});
 
 // The document in `text`. Throws InputError, its sentence starting with `source` (a file's name), where the text
 // is too large, too deep, malformed, truncated, not UTF-8, or names a key twice.

@@ -171,6 +171,29 @@ TensorSpec read_tensor(const Reader& reader) {
   return tensor;
 }
 
+// The op's params and contract are read already.
+Preset read_preset(const Op& op, const std::string& name, const Reader& reader) {
+  reader.object({"doc", "contract", "requirements"});
+  Preset preset;
+  preset.name = name;
+  preset.doc = text_or(reader, "doc", "");
+  if (const auto contract = reader.find("contract")) {
+    for (const auto& [followed, values] : contract->members()) {
+      const Option* const option = op.option(followed);
+      if (option == nullptr) values.fail("there is no such option in /contract");
+      for (const Reader& value : values.elements()) preset.options[followed].push_back(value.one_of(option->values));
+      if (preset.options[followed].empty()) values.fail("an option is followed as at least one of its values");
+    }
+  }
+  if (const auto requirements = reader.find("requirements")) {
+    for (const Reader& rule : requirements->elements()) {
+      rule.object({"that", "say"});
+      preset.requirements.push_back({expression(rule.at("that")), text_or(rule, "say", "")});
+    }
+  }
+  return preset;
+}
+
 }  // namespace
 
 const Param* Op::param(std::string_view wanted) const {
@@ -183,6 +206,11 @@ const Option* Op::option(std::string_view wanted) const {
   return found == contract.end() ? nullptr : &*found;
 }
 
+const Preset* Op::preset(std::string_view wanted) const {
+  const auto found = std::find_if(presets.begin(), presets.end(), [&](const Preset& p) { return p.name == wanted; });
+  return found == presets.end() ? nullptr : &*found;
+}
+
 const TensorSpec* Op::tensor(std::string_view wanted) const {
   const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorSpec& t) { return t.name == wanted; });
   return found == tensors.end() ? nullptr : &*found;
@@ -191,7 +219,7 @@ const TensorSpec* Op::tensor(std::string_view wanted) const {
 Op op_from_json(const json::Value& document, const std::string& source) {
   const Reader reader(document, source);
   reader.object({"schema", "name", "version", "doc", "geometry", "caches", "rank_reference", "pipeline", "reference", "laws",
-                 "params", "require", "contract", "tensors"});
+                 "params", "require", "contract", "presets", "tensors"});
   reader.at("schema").one_of({"dcpcheck.op/1"});
   Op op;
   op.source = document;
@@ -215,8 +243,12 @@ Op op_from_json(const json::Value& document, const std::string& source) {
     member.object({"values", "doc"});
     Option option{name, text_or(member, "doc", ""), strings(member.at("values"))};
     if (option.values.empty()) member.at("values").fail("an option needs at least one value");
+    // Where kernels declare what they follow, a preset is named as if it were an option (dcpcheck_kernel.h).
+    if (name == kPreset) member.fail("an option cannot be called \"preset\": kernels name presets so");
     op.contract.push_back(std::move(option));
   }
+  if (const auto presets = reader.find("presets"))
+    for (const auto& [name, member] : presets->members()) op.presets.push_back(read_preset(op, name, member));
   std::set<std::string> names;
   for (const Reader& element : reader.at("tensors").elements()) {
     op.tensors.push_back(read_tensor(element));

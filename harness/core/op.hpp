@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,6 +41,16 @@ struct Requirement {
 struct Option {
   std::string name, doc;
   std::vector<std::string> values;
+};
+
+// What a kernel names a preset by, where it declares which contract options it follows.
+inline constexpr std::string_view kPreset = "preset";
+
+// What a public generation of the op's kernels has in common, under a name that a kernel can declare itself by.
+struct Preset {
+  std::string name, doc;
+  std::map<std::string, std::vector<std::string>> options;  // by contract option: the values that it follows
+  std::vector<Requirement> requirements;                    // what must hold of a case; `say` may be empty
 };
 
 enum class Role : std::uint8_t { in, out, cache };
@@ -110,11 +121,13 @@ struct Op {
   std::vector<Param> params;
   std::vector<Requirement> require;
   std::vector<Option> contract;
+  std::vector<Preset> presets;  // of its contract
   std::vector<TensorSpec> tensors;
   json::Value source;  // the op.json it was read from
 
   const Param* param(std::string_view name) const;
   const Option* option(std::string_view name) const;
+  const Preset* preset(std::string_view name) const;
   const TensorSpec* tensor(std::string_view name) const;
 };
 

@@ -185,7 +185,7 @@ Plan make_plan(const Op& op, const Case& value, std::int64_t budget, const std::
         throw InputError(source + ": " + tensor.name + " is of the slots of cache group " + group + ", which has none here");
     }
     try {
-      check_recipe_fits(tensor);
+      check_recipe_fits(value, tensor);
     } catch (const InputError& error) {
       throw InputError(source + ": /values/" + tensor.spec->name + ": " + error.what());
     }

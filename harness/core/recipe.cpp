@@ -13,7 +13,7 @@
 namespace dcpcheck {
 namespace {
 
-enum class Argument : std::uint8_t { none, positive, finite, count, name, tensor, field, chunk_field };
+enum class Argument : std::uint8_t { none, positive, finite, count, digest, name, tensor, field, chunk_field };
 
 struct Known {
   std::string_view name;
@@ -22,7 +22,7 @@ struct Known {
 };
 
 using Kind = Recipe::Kind;
-constexpr std::array<Known, 28> known = {{
+constexpr std::array<Known, 29> known = {{
     {"normal", Kind::normal, Argument::positive},
     {"ladder", Kind::ladder},
     {"large_mean", Kind::large_mean},
@@ -42,6 +42,7 @@ constexpr std::array<Known, 28> known = {{
     {"empty", Kind::empty},
     {"sparse", Kind::sparse, Argument::count},
     {"below", Kind::below, Argument::count},
+    {"stored", Kind::stored, Argument::digest},
     {"gathered", Kind::gathered},
     {"partials", Kind::partials, Argument::tensor},
     {"positions", Kind::positions},
@@ -103,6 +104,12 @@ Recipe parse_recipe(std::string_view text) {
         if (!(recipe.number >= 1 && recipe.number <= 0x1p24) || recipe.number != std::trunc(recipe.number)) {
           refuse(text, quoted(argument) + " is no whole number from 1 to 2^24");
         }
+        break;
+      case Argument::digest:
+        if (argument.size() != 64 || argument.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+          refuse(text, "the SHA-256 of what is stored is needed, in 64 lower-case hex digits");
+        }
+        recipe.argument = argument;
         break;
       case Argument::name:
         if (argument.empty()) refuse(text, "it names no cache");

@@ -29,6 +29,7 @@ struct Recipe {
     empty,
     sparse,
     below,
+    stored,
     // of the geometry: fill float tensors
     gathered,
     partials,
@@ -42,8 +43,9 @@ struct Recipe {
     chunk,
   };
   Kind kind = Kind::zero;
-  double number = 0;     // normal, constant, around, sparse, below
-  std::string argument;  // slots: the cache group; group, chunk: the field; partials: the tensor of their LSEs
+  double number = 0;  // normal, constant, around, sparse, below
+  std::string
+      argument;  // slots: the cache group; group, chunk: the field; partials: the tensor of their LSEs; stored: the digest
 
   bool of_geometry() const { return kind >= Kind::gathered; }
 };

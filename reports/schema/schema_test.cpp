@@ -148,34 +148,39 @@ TEST(OpSchema, RejectsWhatIsNoOp) {
       "f": {"type": "flag", "default": true}, "e": {"type": "number", "min": 0, "max": 1, "default": 0.5},
       "c": {"type": "choice", "values": ["a"], "default": "a"}},
     "require": [{"that": "n > 0", "say": "n must be over 0"}], "contract": {"nan": {"values": ["0x7F"]}},
+    "presets": {"old": {"doc": "d", "contract": {"nan": ["0x7F"]}, "requirements": [{"that": "n > 0"}]}},
     "tensors": [{"name": "x", "role": "in", "dtype": "'bf16'", "shape": ["T", "n"], "values": "normal:1"},
       {"name": "y", "role": "out", "dtype": "'bf16'", "shape": ["T", "n"], "rows": "live"},
       {"name": "z", "role": "cache", "cache": "kv", "slot_mapping": "x", "records": [
         {"fields": [{"name": "v", "dtype": "e4m3", "count": "n", "scaled_by": "s", "tile": "n"}, {"name": "s", "dtype": "fp32", "count": "1"}]}]},
       {"name": "r", "role": "in", "cache": "kv", "records": [{"fields": [{"name": "v", "dtype": "bf16", "count": "n"}]}]}]})");
-  expect_rejected("op", good,
-                  {{"no version", [](Json& d) { d.erase("version"); }},
-                   {"version 0", [](Json& d) { d["version"] = 0; }},
-                   {"an unknown field of geometry", [](Json& d) { d["geometry"] = {"ranks"}; }},
-                   {"an unknown field", [](Json& d) { d["rules"] = Json::array(); }},
-                   {"a law named twice",
-                    [](Json& d) {
-                      d["laws"] = {"repetition", "repetition"};
-                    }},
-                   {"an integer without its range", [](Json& d) { d["params"]["n"].erase("max"); }},
-                   {"a flag with a number", [](Json& d) { d["params"]["f"]["default"] = 1; }},
-                   {"a choice of nothing", [](Json& d) { d["params"]["c"]["values"] = Json::array(); }},
-                   {"an unknown type of param", [](Json& d) { d["params"]["e"]["type"] = "float"; }},
-                   {"an option of nothing", [](Json& d) { d["contract"]["nan"]["values"] = Json::array(); }},
-                   {"a rule without a sentence", [](Json& d) { d["require"][0].erase("say"); }},
-                   {"an unknown role", [](Json& d) { d["tensors"][0]["role"] = "inout"; }},
-                   {"an input without values", [](Json& d) { d["tensors"][0].erase("values"); }},
-                   {"an output without rows", [](Json& d) { d["tensors"][1].erase("rows"); }},
-                   {"a cache without records", [](Json& d) { d["tensors"][2].erase("records"); }},
-                   {"a cache to be read with a recipe", [](Json& d) { d["tensors"][3]["values"] = "zero"; }},
-                   {"a cache to be read without records", [](Json& d) { d["tensors"][3].erase("records"); }},
-                   {"an unknown dtype", [](Json& d) { d["tensors"][2]["records"][0]["fields"][1]["dtype"] = "fp64"; }},
-                   {"codes without a tile", [](Json& d) { d["tensors"][2]["records"][0]["fields"][0].erase("tile"); }}});
+  expect_rejected(
+      "op", good,
+      {{"no version", [](Json& d) { d.erase("version"); }},
+       {"version 0", [](Json& d) { d["version"] = 0; }},
+       {"an unknown field of geometry", [](Json& d) { d["geometry"] = {"ranks"}; }},
+       {"an unknown field", [](Json& d) { d["rules"] = Json::array(); }},
+       {"a law named twice",
+        [](Json& d) {
+          d["laws"] = {"repetition", "repetition"};
+        }},
+       {"an integer without its range", [](Json& d) { d["params"]["n"].erase("max"); }},
+       {"a flag with a number", [](Json& d) { d["params"]["f"]["default"] = 1; }},
+       {"a choice of nothing", [](Json& d) { d["params"]["c"]["values"] = Json::array(); }},
+       {"an unknown type of param", [](Json& d) { d["params"]["e"]["type"] = "float"; }},
+       {"an option of nothing", [](Json& d) { d["contract"]["nan"]["values"] = Json::array(); }},
+       {"a preset that follows an option as nothing", [](Json& d) { d["presets"]["old"]["contract"]["nan"] = Json::array(); }},
+       {"a preset with an unknown field", [](Json& d) { d["presets"]["old"]["tensors"] = Json::array(); }},
+       {"a preset's requirement without a condition", [](Json& d) { d["presets"]["old"]["requirements"][0].erase("that"); }},
+       {"a rule without a sentence", [](Json& d) { d["require"][0].erase("say"); }},
+       {"an unknown role", [](Json& d) { d["tensors"][0]["role"] = "inout"; }},
+       {"an input without values", [](Json& d) { d["tensors"][0].erase("values"); }},
+       {"an output without rows", [](Json& d) { d["tensors"][1].erase("rows"); }},
+       {"a cache without records", [](Json& d) { d["tensors"][2].erase("records"); }},
+       {"a cache to be read with a recipe", [](Json& d) { d["tensors"][3]["values"] = "zero"; }},
+       {"a cache to be read without records", [](Json& d) { d["tensors"][3].erase("records"); }},
+       {"an unknown dtype", [](Json& d) { d["tensors"][2]["records"][0]["fields"][1]["dtype"] = "fp64"; }},
+       {"codes without a tile", [](Json& d) { d["tensors"][2]["records"][0]["fields"][0].erase("tile"); }}});
 }
 
 TEST(ManifestSchema, AdmitsEveryExample) {
@@ -190,7 +195,7 @@ TEST(ManifestSchema, AdmitsEveryExample) {
 
 TEST(ManifestSchema, RejectsWhatIsNoManifest) {
   const Json good = Json::parse(R"({"schema": "dcpcheck.manifest/1", "op": "copy", "name": "a", "doc": "b",
-    "contract": {"nan": ["0x7F"]}, "tensors": ["x"], "requirements": [{"that": "n > 0", "say": "c"}], "values": {"m": "2 * n", "k": 3},
+    "preset": "old", "contract": {"nan": ["0x7F"]}, "tensors": ["x"], "requirements": [{"that": "n > 0", "say": "c"}], "values": {"m": "2 * n", "k": 3},
     "variants": [{"name": "a", "module": "a.cubin", "entry": "f", "when": "m > 1",
       "requires": [{"address": "x", "offset": 4, "divisible_by": 16}, {"value": "n", "divisible_by": 2}, {"value": "n", "equal_to": 1}],
       "grid": ["n", 2, 1], "block": [128], "cluster": [2], "shared_bytes": "4 * n", "cooperative": false, "programmatic_stream_serialization": true,
@@ -206,6 +211,10 @@ TEST(ManifestSchema, RejectsWhatIsNoManifest) {
                    {"an unknown field", [](Json& d) { d["kernel"] = "f"; }},
                    {"no variants", [](Json& d) { d["variants"] = Json::array(); }},
                    {"an option of nothing", [](Json& d) { d["contract"]["nan"] = Json::array(); }},
+                   {"two presets",
+                    [](Json& d) {
+                      d["preset"] = {"old", "new"};
+                    }},
                    {"a requirement without a condition", [](Json& d) { d["requirements"][0].erase("that"); }},
                    {"a value that is a flag", [](Json& d) { d["values"]["m"] = true; }},
                    {"half a value", [](Json& d) { d["values"]["m"] = 0.5; }},

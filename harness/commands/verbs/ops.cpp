@@ -71,6 +71,13 @@ void describe(std::ostream& out, const Op& op) {
     for (const std::string& value : option.values) values += (values.empty() ? "" : " | ") + value;
     item(out, option.name + ": " + values + ". " + option.doc);
   }
+  if (!op.presets.empty()) out << "\nPresets (of options not named, the default):\n";
+  for (const Preset& preset : op.presets) {
+    std::string says;
+    for (const auto& [option, values] : preset.options) says += (says.empty() ? "" : ", ") + option + " " + text::list(values);
+    for (const Requirement& rule : preset.requirements) says += (says.empty() ? "" : ", ") + rule.that.text();
+    item(out, preset.name + ": " + says + ". " + preset.doc);
+  }
   out << "\nTensors:\n";
   for (const TensorSpec& tensor : op.tensors) {
     item(out, tensor.name + ": " + role_of(tensor) + (tensor.when.empty() ? "" : ", when " + tensor.when.text()) + ". " +

@@ -37,6 +37,19 @@ std::vector<const Law*> laws_named(const std::vector<std::string>& names) {
   return laws;
 }
 
+// The cases that the command line names: CASE…, or the one of --from with its --set.
+std::vector<NamedCase> cases_named(const Context& context, const Arguments& arguments, const RunSettings& settings) {
+  CaseRules rules{settings.seed, settings.memory, arguments.all("--set")};
+  if (!arguments.has("--from")) {
+    if (!rules.sets.empty()) throw InputError("--set needs --from CASE: the case whose fields it replaces");
+    if (arguments.operands.empty()) throw InputError("run needs a CASE; see dcpcheck run --help");
+    return load_cases(context, arguments.operands, rules);
+  }
+  if (!arguments.operands.empty())
+    throw InputError("--from takes the place of CASE, but " + text::printable(arguments.operands.front()) + " was given, too");
+  return load_cases(context, {arguments.text("--from")}, rules);
+}
+
 std::vector<Job> jobs_for(const Context& context, const std::vector<NamedCase>& cases,
                           const std::vector<const Kernel*>& selected, const std::vector<const Law*>& laws) {
   std::vector<Job> jobs;
@@ -73,7 +86,7 @@ int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
   const std::vector<const Kernel*> selected = select_kernels(context, settings.kernels);
-  const std::vector<NamedCase> cases = load_cases(context, arguments.operands, {settings.seed, settings.memory});
+  const std::vector<NamedCase> cases = cases_named(context, arguments, settings);
   for (const NamedCase& named : cases) {
     std::error_code error;
     if (std::filesystem::equivalent(named.reference, arguments.text("--json"), error)) {
@@ -113,8 +126,10 @@ Verb run() {
           "Run cases on a kernel and judge every element",
           "Every case is read and checked before the first one runs. The line that repeats a run stands before it, and again "
           "last where it is not as expected.",
-          {"CASE", "a case file, a folder of them, or repro:NAME (repro --list shows those)", true, true},
+          {"CASE", "a case file, a folder of them, or repro:NAME (repro --list shows those)", false, true},
           {backend_option(),
+           {"--from", "CASE", "In place of CASE…: a case, of which --set replaces fields", false},
+           set_option(),
            kernel_option("the fixed kernel of the case's op"),
            json_option(),
            seed_option(),

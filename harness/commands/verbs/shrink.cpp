@@ -21,6 +21,8 @@ int run(const Arguments& arguments, Context& context) {
   const std::vector<NamedCase> cases = load_cases(context, {arguments.operands.front()}, {settings.seed, settings.memory});
   if (cases.size() != 1) throw InputError("shrink takes one case, and there are " + std::to_string(cases.size()));
   const NamedCase& named = cases.front();
+  if (!named.file.value.stored.empty())
+    throw InputError(named.reference + ": its tensors lie in files beside it; with fewer tokens they would be others");
   const Op& op = *named.op;
   CampaignSpec spec;
   spec.backend = settings.backend->name();

@@ -11,8 +11,23 @@
 Needs nothing but the standard library; NumPy and PyTorch are used where as_numpy() and as_torch() are called.
 """
 
+from dcpcheck.captures import CaptureError, capture
+from dcpcheck.checks import check
 from dcpcheck.launch import Launch, Tensor
 from dcpcheck.poison import poisoned
+from dcpcheck.program import ProgramError
 from dcpcheck.server import PROTOCOL, Skip, claim_stdout, serve
 
-__all__ = ["PROTOCOL", "Launch", "Skip", "Tensor", "claim_stdout", "poisoned", "serve"]
+__all__ = [
+    "PROTOCOL",
+    "CaptureError",
+    "Launch",
+    "ProgramError",
+    "Skip",
+    "Tensor",
+    "capture",
+    "check",
+    "claim_stdout",
+    "poisoned",
+    "serve",
+]

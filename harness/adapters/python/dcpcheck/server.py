@@ -99,6 +99,7 @@ def serve(
     requirements=(),
     source=None,
     ipc=True,
+    preset=None,
 ):
     """Serves launches until dcpcheck has no more.
 
@@ -107,6 +108,7 @@ def serve(
     name, doc     for people
     devices       "host", "cuda" or both
     options       by contract option: the value, or values, that the kernel follows; of one left out, the op's default
+    preset        one of the op's presets, as `dcpcheck ops` shows it: what is followed where `options` says nothing, and required
     tensors       names of those that the kernel knows: cases with others are skipped. None: all of the op
     requirements  what a case must be like: "hidden_size % 8 == 0", or a pair of that and how it reads to people
     source        the file that the kernel is from; default: the one that defines `run`
@@ -128,6 +130,8 @@ def serve(
         "source": os.path.abspath(source),
         "ipc": ipc,
     }
+    if preset is not None:
+        ready["preset"] = preset
     if tensors is not None:
         ready["tensors"] = list(tensors)
     _say(ready)

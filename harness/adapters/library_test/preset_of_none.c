@@ -1,0 +1,3 @@
+#define OPTION \
+  { DCPCHECK_PRESET, "vllm_in_place" }
+#include "library.h"
