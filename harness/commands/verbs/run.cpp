@@ -115,6 +115,8 @@ Verb run() {
           "last where it is not as expected.",
           {"CASE", "a case file, a folder of them, or repro:NAME (repro --list shows those)", true, true},
           {backend_option(),
+           devices_option(),
+           transport_option(),
            kernel_option("the fixed kernel of the case's op"),
            json_option(),
            seed_option(),

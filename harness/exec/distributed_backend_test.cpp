@@ -1,0 +1,230 @@
+// Ranks in processes of their own, here in threads of their own: the same bits, and verdicts where one fails or stalls.
+#include "harness/exec/distributed_backend.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "harness/adapters/builtin.hpp"
+#include "harness/core/error.hpp"
+#include "harness/exec/generate.hpp"
+#include "harness/exec/rank_service.hpp"
+#include "harness/exec/reference_memory.hpp"
+#include "harness/exec/runner.hpp"
+
+namespace dcpcheck {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class Distributed : public testing::Test {
+ protected:
+  Distributed() {
+    for (const auto& [name, op] : builtins_) ops_.emplace(name, op.op);
+  }
+
+  // Ranks that come one after the other as they are asked for, `ranks` of them, and each again after it failed.
+  class Job {
+   public:
+    Job(const Distributed& test, std::int64_t ranks) : path_(test.socket_) {
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        team_.emplace_back([&test, this, rank](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            const std::unique_ptr<Backend> host = make_host_backend();
+            RankService service;
+            service.ops = &test.ops_;
+            service.kernel = [&test](const std::string& name, const std::string& op) -> const Kernel& {
+              for (const Kernel& kernel : test.kernels_)
+                if (kernel.name == name && kernel.op == op) return kernel;
+              throw InputError("no kernel " + name);
+            };
+            service.backend = host.get();
+            service.hello = {rank, "0: the CPU", ""};
+            const auto wire = go_to_meeting(path_, Wire::Clock::now() + std::chrono::milliseconds(200), nullptr);
+            if (wire == nullptr) continue;
+            try {
+              serve_rank(service, *wire);
+            } catch (const std::exception&) {
+              // It comes again.
+            }
+          }
+        });
+      }
+    }
+
+   private:
+    std::string path_;
+    std::vector<std::jthread> team_;
+  };
+
+  std::unique_ptr<Backend> backend(std::int64_t ranks, Spread::Transport transport = Spread::Transport::automatic) const {
+    return make_distributed_backend({socket_, ranks, "host", transport, nullptr});
+  }
+
+  Case stored(const std::string& name) const {
+    return load_case_file(ops_, std::string(DCPCHECK_SOURCE_DIR) + "/corpora/" + name).value;
+  }
+
+  CaseResult run(const std::string& name, const Kernel& kernel, Backend& backend) const {
+    const Case value = stored(name);
+    const BuiltinOp& op = builtins_.at(value.op);
+    Prepared prepared = prepare(op.op, op.reference, value, std::int64_t{1} << 30, 2);
+    RunOptions options;
+    options.threads = 2;
+    return run_case(prepared, kernel, backend, options);
+  }
+
+  CaseResult generate(Backend& backend, const Kernel& replaced) const {
+    Case value = stored("issue-54907/tokens-512-dcp4.json");
+    value.geometry.batch = {{20, 37}, {0, 5}};
+    value.params["tokens"] = std::int64_t{3};
+    const Prepared prepared = prepare(ops_.at("generate"), {}, value, std::int64_t{4} << 30, 2);
+    Parts parts;
+    for (const std::string& name : ops_.at("generate").pipeline) {
+      const Kernel* kernel = replaced.op == name ? &replaced : &named(name, "");
+      parts.emplace(name, Part{&ops_.at(name), &builtins_.at(name).reference, kernel});
+    }
+    RunOptions options;
+    options.threads = 2;
+    ReferenceMemory memory;
+    return run_generate(prepared, parts, backend, options, memory);
+  }
+
+  const Kernel& named(const std::string& op, const std::string& fault) const {
+    for (const Kernel& kernel : kernels_)
+      if (kernel.op == op && kernel.fault == fault) return kernel;
+    throw HarnessError("no kernel " + op + "@" + fault);
+  }
+
+  // The right kernel of fused_norm_rope, which calls `before` first on rank 2.
+  const Kernel& add(const std::string& fault, std::function<void()> before) {
+    Kernel kernel = named("fused_norm_rope", "");
+    kernel.name += "@" + fault;
+    kernel.fault = fault;
+    kernel.host = [right = kernel.host, before = std::move(before)](const Launch& launch) {
+      if (launch.rank == 2) before();
+      return right(launch);
+    };
+    kernels_.push_back(std::move(kernel));
+    return kernels_.back();
+  }
+
+  const std::map<std::string, BuiltinOp, std::less<>> builtins_ = builtin_ops();
+  std::vector<Kernel> kernels_ = builtin_kernels();
+  Ops ops_;
+  const std::string socket_ = (std::filesystem::path(testing::TempDir()) /
+                               ("dcp-" + std::to_string(::getpid()) + "-" +
+                                std::to_string(testing::UnitTest::GetInstance()->random_seed()) + ".socket"))
+                                  .string();
+};
+
+void expect_equal(const CaseResult& a, const CaseResult& b) {
+  EXPECT_EQ(a.verdict.status, b.verdict.status) << a.verdict.detail << b.verdict.detail;
+  EXPECT_EQ(a.verdict.reason, b.verdict.reason);
+  EXPECT_EQ(a.verdict.violations.size(), b.verdict.violations.size());
+  EXPECT_EQ(a.outputs, b.outputs);
+  EXPECT_EQ(a.all_digest, b.all_digest);
+}
+
+TEST_F(Distributed, GivesTheBitsOfOneProcess) {
+  const Job job(*this, 4);
+  const auto ranks = backend(4), host = make_host_backend();
+  EXPECT_THAT(ranks->devices(), SizeIs(4));
+  EXPECT_EQ(ranks->transport(), "host");
+  for (const char* name : {"issue-54907/512-dcp4.json", "edge/sparse-mla-cache.json", "edge/in-place.json"})
+    for (const char* fault : {"", "k_gated", "cache_unguarded"})
+      expect_equal(run(name, named("fused_norm_rope", fault), *ranks), run(name, named("fused_norm_rope", fault), *host));
+}
+
+TEST_F(Distributed, APipelineGivesTheTokensOfOneProcessWhateverTheProcesses) {
+  const auto host = make_host_backend();
+  for (const std::int64_t processes : {1, 3}) {
+    const Job job(*this, processes);
+    const auto ranks = backend(processes);
+    for (const char* fault : {"", "k_gated"}) {
+      const Kernel& kernel = named("fused_norm_rope", fault);
+      const CaseResult apart = generate(*ranks, kernel), together = generate(*host, kernel);
+      expect_equal(apart, together);
+      EXPECT_EQ(apart.tokens->ids, together.tokens->ids);
+      EXPECT_EQ(apart.tokens->digest, together.tokens->digest);
+    }
+  }
+}
+
+TEST_F(Distributed, ARankThatFailsIsACrashThatNamesItAndTheNextCaseRuns) {
+  const Kernel broken = add("broken", [] { throw HarnessError("the GPU is lost"); });
+  const Job job(*this, 4);
+  const auto ranks = backend(4);
+  for (int times = 0; times < 2; ++times) {
+    const CaseResult single = run("issue-54907/512-dcp4.json", broken, *ranks);
+    EXPECT_EQ(single.verdict.status, Status::crash);
+    EXPECT_THAT(single.verdict.detail, HasSubstr("rank 2"));
+    EXPECT_THAT(single.verdict.detail, HasSubstr("the GPU is lost"));
+    const CaseResult pipeline = generate(*ranks, broken);
+    EXPECT_EQ(pipeline.verdict.status, Status::crash);
+    EXPECT_THAT(pipeline.verdict.detail, HasSubstr("rank 2"));
+    EXPECT_EQ(run("issue-54907/512-dcp4.json", named("fused_norm_rope", ""), *ranks).verdict.status, Status::pass);
+    EXPECT_EQ(generate(*ranks, named("fused_norm_rope", "")).verdict.status, Status::pass);
+  }
+}
+
+TEST_F(Distributed, ARankThatDoesNotComeIsSaid) {
+  ASSERT_EQ(::setenv("DCPCHECK_RANK_SECONDS", "0.3", 1), 0);
+  const Job job(*this, 1);
+  try {
+    static_cast<void>(backend(2));
+    ADD_FAILURE() << "rank 1 did not come";
+  } catch (const HarnessError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 came within 0.300 s"));
+  }
+  ASSERT_EQ(::unsetenv("DCPCHECK_RANK_SECONDS"), 0);
+}
+
+TEST_F(Distributed, NcclIsRefusedWithoutGpus) {
+  const Job job(*this, 2);
+  EXPECT_THROW(static_cast<void>(backend(2, Spread::Transport::nccl)), InputError);
+}
+
+TEST(Wire, MessagesArriveWholeOrNotAtAll) {
+  const std::string path = (std::filesystem::path(testing::TempDir()) / ("wire-" + std::to_string(::getpid()))).string();
+  Meeting meeting(path);
+  const auto soon = [] { return Wire::Clock::now() + std::chrono::seconds(5); };
+  const auto out = go_to_meeting(path, soon(), nullptr);
+  const auto in = meeting.next(soon(), nullptr);
+  ASSERT_TRUE(out && in);
+  EXPECT_EQ(in->peer(), ::getpid());
+  EXPECT_FALSE(in->stirs());
+  const Bytes large(std::size_t{3} << 20, std::byte{7});  // more than a socket holds
+  std::jthread sender(
+      [&] { EXPECT_EQ(out->send(Writer().number(-5).text("two").bytes(large).message(), soon()), Wire::Outcome::done); });
+  Bytes message;
+  ASSERT_EQ(in->receive(message, soon()), Wire::Outcome::done);
+  sender.join();
+  Reader reader(message);
+  EXPECT_EQ(reader.number(), -5);
+  EXPECT_EQ(reader.text(), "two");
+  EXPECT_EQ(reader.bytes(), large);
+  EXPECT_THROW(reader.number(), HarnessError);
+  EXPECT_EQ(in->receive(message, Wire::Clock::now()), Wire::Outcome::late);
+}
+
+TEST(Wire, TheEndOfTheOtherSideIsSeen) {
+  const std::string path = (std::filesystem::path(testing::TempDir()) / ("wire-" + std::to_string(::getpid()))).string();
+  Meeting meeting(path);
+  const auto soon = [] { return Wire::Clock::now() + std::chrono::seconds(5); };
+  auto out = go_to_meeting(path, soon(), nullptr);
+  const auto in = meeting.next(soon(), nullptr);
+  out.reset();
+  Bytes message;
+  EXPECT_TRUE(in->stirs());
+  EXPECT_EQ(in->receive(message, soon()), Wire::Outcome::closed);
+  EXPECT_EQ(meeting.next(Wire::Clock::now(), nullptr), nullptr);
+}
+
+}  // namespace
+}  // namespace dcpcheck
