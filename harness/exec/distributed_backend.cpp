@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/case.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/json.hpp"
+#include "harness/exec/case_message.hpp"
 #include "harness/exec/nccl_library.hpp"
 #include "harness/exec/rank_service.hpp"
 #include "harness/exec/wire.hpp"
@@ -198,7 +197,9 @@ class DistributedPlacement : public Placement {
 
  private:
   void place(RankProcess& process) {
-    Writer asked = asking(Ask::place).number(number_).text(json::dump(case_to_json(*plan_.op, plan_.value))).number(rank_);
+    Writer asked = asking(Ask::place).number(number_).text(plan_.op->name);
+    write_case(asked, plan_.value);
+    asked.number(rank_);
     std::vector<const TensorPlan*> given;
     for (const TensorPlan& tensor : plan_.tensors)
       if (tensor.role == Role::in && !arena_.has(tensor.name)) given.push_back(&tensor);

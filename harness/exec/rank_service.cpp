@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/case.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/json.hpp"
+#include "harness/exec/case_message.hpp"
 #include "harness/exec/nccl_transport.hpp"
 
 namespace dcpcheck {
@@ -72,14 +71,15 @@ class Rank {
   void place(Reader& asked) {
     const std::int64_t number = asked.number();
     auto placed = std::make_unique<Placed>();
-    const std::string source = "a case of another process";
-    const json::Value document = json::parse(asked.text(), source, {std::size_t{1} << 30, 64});
-    const Case value = case_from_json(*service_.ops, document, source);
-    placed->plan = make_plan(service_.ops->at(value.op), value, std::numeric_limits<std::int64_t>::max(), source);
+    const std::string name = asked.text();
+    const Case value = read_case(asked);
+    const auto op = service_.ops->find(name);
+    if (op == service_.ops->end()) throw HarnessError("rank " + std::to_string(service_.hello.rank) + " knows no op " + name);
+    placed->plan = make_plan(op->second, value, std::numeric_limits<std::int64_t>::max(), name);
     const std::int64_t rank = asked.number();
     for (std::int64_t left = asked.number(); left > 0; --left) {
-      std::string name = asked.text();
-      placed->inputs.shared[std::move(name)] = asked.bytes();
+      std::string input = asked.text();
+      placed->inputs.shared[std::move(input)] = asked.bytes();
     }
     placed->arena = arena_layout(placed->plan);
     placed->placement = service_.backend->place(placed->plan, placed->inputs, rank, placed->arena, 0);
