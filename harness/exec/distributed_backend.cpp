@@ -67,7 +67,7 @@ class RankProcess {
     const std::scoped_lock lock(holding_);
     wire_.reset();
   }
-  std::string name() const { return "rank " + std::to_string(hello_.rank) + " (process " + std::to_string(pid_) + ")"; }
+  std::string name() const { return "the process of rank " + std::to_string(hello_.rank) + " (" + std::to_string(pid_) + ")"; }
 
  private:
   void check(Wire::Outcome outcome) {

@@ -1,10 +1,12 @@
-// Ranks in processes of their own, here in threads of their own: the same bits, and verdicts where one fails or stalls.
+// Ranks in processes of their own: the same bits as in one process, and verdicts where a rank fails, dies or stalls.
 #include "harness/exec/distributed_backend.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -30,38 +32,58 @@ class Distributed : public testing::Test {
     for (const auto& [name, op] : builtins_) ops_.emplace(name, op.op);
   }
 
-  // Ranks that come one after the other as they are asked for, `ranks` of them, and each again after it failed.
+  // Serves as a rank once, where it is met.
+  void serve(std::int64_t rank) const {
+    const std::unique_ptr<Backend> host = make_host_backend();
+    RankService service;
+    service.ops = &ops_;
+    service.kernel = [this](const std::string& name, const std::string& op) -> const Kernel& {
+      for (const Kernel& kernel : kernels_)
+        if (kernel.name == name && kernel.op == op) return kernel;
+      throw InputError("no kernel " + name);
+    };
+    service.backend = host.get();
+    service.hello = {rank, "0: the CPU", ""};
+    const auto wire = go_to_meeting(socket_, Wire::Clock::now() + std::chrono::milliseconds(200), nullptr);
+    try {
+      if (wire != nullptr) serve_rank(service, *wire);
+    } catch (const std::exception&) {
+      // It has said so; another one comes.
+    }
+  }
+
+  // A process for each rank, which starts one that serves, and again once that has ended.
   class Job {
    public:
-    Job(const Distributed& test, std::int64_t ranks) : path_(test.socket_) {
+    Job(const Distributed& test, std::int64_t ranks) {
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        team_.emplace_back([&test, this, rank](const std::stop_token& stop) {
-          while (!stop.stop_requested()) {
-            const std::unique_ptr<Backend> host = make_host_backend();
-            RankService service;
-            service.ops = &test.ops_;
-            service.kernel = [&test](const std::string& name, const std::string& op) -> const Kernel& {
-              for (const Kernel& kernel : test.kernels_)
-                if (kernel.name == name && kernel.op == op) return kernel;
-              throw InputError("no kernel " + name);
-            };
-            service.backend = host.get();
-            service.hello = {rank, "0: the CPU", ""};
-            const auto wire = go_to_meeting(path_, Wire::Clock::now() + std::chrono::milliseconds(200), nullptr);
-            if (wire == nullptr) continue;
-            try {
-              serve_rank(service, *wire);
-            } catch (const std::exception&) {
-              // It comes again.
+        const pid_t keeper = ::fork();
+        if (keeper == 0) {
+          static_cast<void>(::setpgid(0, 0));
+          while (true) {
+            const pid_t server = ::fork();
+            if (server == 0) {
+              test.serve(rank);
+              ::_exit(0);
             }
+            static_cast<void>(::waitpid(server, nullptr, 0));
           }
-        });
+        }
+        static_cast<void>(::setpgid(keeper, keeper));  // here too: whoever is first
+        keepers_.push_back(keeper);
       }
     }
+    ~Job() {
+      for (const pid_t keeper : keepers_) {
+        static_cast<void>(::kill(-keeper, SIGKILL));
+        static_cast<void>(::waitpid(keeper, nullptr, 0));
+      }
+    }
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
 
    private:
-    std::string path_;
-    std::vector<std::jthread> team_;
+    std::vector<pid_t> keepers_;
   };
 
   std::unique_ptr<Backend> backend(std::int64_t ranks, Spread::Transport transport = Spread::Transport::automatic) const {
@@ -69,7 +91,12 @@ class Distributed : public testing::Test {
   }
 
   Case stored(const std::string& name) const {
-    return load_case_file(ops_, std::string(DCPCHECK_SOURCE_DIR) + "/corpora/" + name).value;
+    Case value = load_case_file(ops_, std::string(DCPCHECK_SOURCE_DIR) + "/corpora/" + name).value;
+    if (!name.starts_with("issue")) return value;
+    value.geometry.batch = {{0, 24}};  // so that it takes milliseconds
+    value.geometry.max_batched_tokens = 0;
+    if (value.params.contains("index_topk")) value.params["index_topk"] = std::int64_t{64};
+    return value;
   }
 
   CaseResult run(const std::string& name, const Kernel& kernel, Backend& backend) const {
@@ -179,6 +206,37 @@ TEST_F(Distributed, ARankThatFailsIsACrashThatNamesItAndTheNextCaseRuns) {
     EXPECT_EQ(run("issue-54907/512-dcp4.json", named("fused_norm_rope", ""), *ranks).verdict.status, Status::pass);
     EXPECT_EQ(generate(*ranks, named("fused_norm_rope", "")).verdict.status, Status::pass);
   }
+}
+
+TEST_F(Distributed, ARankThatIsKilledIsACrashThatNamesItAndTheNextCaseRuns) {
+  const Kernel killed = add("killed", [] { static_cast<void>(::raise(SIGKILL)); });
+  const Job job(*this, 4);
+  const auto ranks = backend(4);
+  for (int times = 0; times < 2; ++times) {
+    const CaseResult pipeline = generate(*ranks, killed);
+    EXPECT_EQ(pipeline.verdict.status, Status::crash);
+    EXPECT_THAT(pipeline.verdict.detail, HasSubstr("rank 2"));
+    EXPECT_THAT(pipeline.verdict.detail, HasSubstr("has ended"));
+    EXPECT_EQ(generate(*ranks, named("fused_norm_rope", "")).verdict.status, Status::pass);
+    EXPECT_EQ(run("issue-54907/512-dcp4.json", killed, *ranks).verdict.status, Status::crash);
+  }
+  EXPECT_EQ(run("issue-54907/512-dcp4.json", named("fused_norm_rope", ""), *ranks).verdict.status, Status::pass);
+}
+
+TEST_F(Distributed, ARankThatStallsIsAHangThatNamesItAndTheNextCaseRuns) {
+  ASSERT_EQ(::setenv("DCPCHECK_RANK_SECONDS", "3", 1), 0);
+  const Kernel stalled = add("stalled", [] { static_cast<void>(::raise(SIGSTOP)); });
+  const Job job(*this, 4);
+  const auto ranks = backend(4);
+  const auto start = std::chrono::steady_clock::now();
+  const CaseResult result = generate(*ranks, stalled);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_EQ(result.verdict.status, Status::hang);
+  EXPECT_EQ(result.verdict.reason, Reason::timed_out);
+  EXPECT_THAT(result.verdict.detail, HasSubstr("rank 2"));
+  EXPECT_THAT(result.verdict.detail, HasSubstr("did not answer within 3 s"));
+  EXPECT_EQ(generate(*ranks, named("fused_norm_rope", "")).verdict.status, Status::pass);
+  ASSERT_EQ(::unsetenv("DCPCHECK_RANK_SECONDS"), 0);
 }
 
 TEST_F(Distributed, ARankThatDoesNotComeIsSaid) {
