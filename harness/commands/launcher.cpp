@@ -123,14 +123,15 @@ int keep_running(const std::vector<std::string>& words, const std::function<bool
 class KeptBackend : public Backend {
  public:
   KeptBackend(const Distribution& distribution, std::vector<std::string> words)
-      : keeper_([words = std::move(words)](const std::stop_token& stop) {
+      : keeper_([this, words = std::move(words)](const std::stop_token& stop) {
           try {
             static_cast<void>(keep_running(words, [&] { return stop.stop_requested(); }));
           } catch (const std::exception&) {
             // No process of rank 0 comes: whoever waits for it says so.
           }
+          given_up_ = true;
         }),
-        ranks_(make_distributed_backend(distribution)) {}
+        ranks_(make_distributed_backend(with(distribution, given_up_))) {}
   // First the ranks, which their processes see and end by; what does not is told to.
   ~KeptBackend() override { ranks_.reset(); }
   KeptBackend(const KeptBackend&) = delete;
@@ -149,6 +150,12 @@ class KeptBackend : public Backend {
   std::vector<Bytes> carry(std::span<const Parcel> parcels) override { return ranks_->carry(parcels); }
 
  private:
+  static Distribution with(Distribution distribution, const std::atomic<bool>& given_up) {
+    distribution.given_up = &given_up;
+    return distribution;
+  }
+
+  std::atomic<bool> given_up_{false};
   std::jthread keeper_;
   std::unique_ptr<Backend> ranks_;
 };
@@ -199,7 +206,7 @@ int keep_rank(const Launched& launched, const Arguments& arguments, const std::a
 
 std::unique_ptr<Backend> distributed_backend(const Launched& launched, const Arguments& arguments, const std::string& backend,
                                              Spread::Transport transport, const std::atomic<int>* interrupted) {
-  return std::make_unique<KeptBackend>(Distribution{launched.meeting, launched.ranks, backend, transport, interrupted},
+  return std::make_unique<KeptBackend>(Distribution{launched.meeting, launched.ranks, backend, transport, interrupted, nullptr},
                                        words_for(launched, arguments, backend));
 }
 

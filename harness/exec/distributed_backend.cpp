@@ -90,6 +90,7 @@ class Ranks {
  public:
   explicit Ranks(const Distribution& distribution)
       : interrupted_(distribution.interrupted),
+        given_up_(distribution.given_up),
         meeting_(distribution.meeting),
         ranks_(static_cast<std::size_t>(distribution.ranks)),
         waiting_(ranks_.size()) {
@@ -111,7 +112,10 @@ class Ranks {
         process.comes(std::exchange(waiting.first, nullptr), waiting.second);
         return;
       }
-      std::unique_ptr<Wire> wire = meeting_.next(deadline, interrupted_);
+      std::unique_ptr<Wire> wire = meeting_.next(std::min(deadline, Wire::Clock::now() + kSlice), interrupted_);
+      if (wire == nullptr && given_up_ != nullptr && given_up_->load())
+        throw HarnessError("a rank's process has ended for good, as it has said itself");
+      if (wire == nullptr && Wire::Clock::now() < deadline) continue;
       if (wire == nullptr)
         throw HarnessError("no process of rank " + std::to_string(rank) + " came within " + seconds(rank_patience()));
       Bytes message;
@@ -150,7 +154,9 @@ class Ranks {
   static constexpr std::chrono::seconds kMargin{2};
 
  private:
+  static constexpr std::chrono::milliseconds kSlice{200};  // between looks at whether one will not come
   const std::atomic<int>* interrupted_;
+  const std::atomic<bool>* given_up_;
   Meeting meeting_;
   std::mutex meeting_guard_;
   std::vector<RankProcess> ranks_;

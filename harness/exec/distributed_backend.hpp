@@ -16,6 +16,7 @@ struct Distribution {
   std::string backend;     // what each of them runs: "host", "cuda"
   Spread::Transport transport = Spread::Transport::automatic;
   const std::atomic<int>* interrupted = nullptr;
+  const std::atomic<bool>* given_up = nullptr;  // once true, some rank's process will not come (any more)
 };
 
 // Waits until all ranks have come. A rank that ends or is late ends the case that it was in as crash or hang; one that is late

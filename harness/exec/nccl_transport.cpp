@@ -81,8 +81,8 @@ NcclEnd::~NcclEnd() { close(); }
 // Not checked: whether this succeeds changes nothing any more.
 void NcclEnd::close() noexcept {
   static_cast<void>(cudaSetDevice(device_));
-  // Aborted, sound or not: it waits for no other end, and nothing is under way that could be lost.
-  if (comm_ != nullptr) static_cast<void>(library_->abort(comm_));
+  // A sound one is left to the end of the process: NCCL takes a group down in threads of its own, which that end must not meet.
+  if (comm_ != nullptr && !sound_) static_cast<void>(library_->abort(comm_));
   comm_ = nullptr;
   to_.reset();
   from_.reset();
@@ -197,7 +197,10 @@ void NcclTransport::on_seats(F f) {
     }
   }
   if (!first) return;
-  for (std::unique_ptr<NcclEnd>& end : ends_) end.reset();
+  for (std::unique_ptr<NcclEnd>& end : ends_) {
+    if (end != nullptr) end->give_up();
+    end.reset();
+  }
   try {
     std::rethrow_exception(first);
   } catch (const HarnessError& error) {

@@ -42,6 +42,9 @@ class NcclEnd {
   std::vector<Bytes> exchange(const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
                               Clock::time_point deadline, const Hopeless& hopeless);
 
+  // Others of the group are gone: it is taken down with this end.
+  void give_up() { sound_ = false; }
+
  private:
   class Staging;
   void wait_for_nccl(const char* what, Clock::time_point deadline, const Hopeless& hopeless);

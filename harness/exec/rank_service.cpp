@@ -145,6 +145,7 @@ class Rank {
     if (bytes.size() != id.bytes.size()) throw HarnessError("an id of NCCL is of another size");
     std::memcpy(id.bytes.data(), bytes.data(), bytes.size());
     const std::int64_t seat = asked.number(), seats = asked.number();
+    if (end_ != nullptr) end_->give_up();
     end_.reset();
     with_others([&](auto deadline, const NcclEnd::Hopeless& hopeless) {
       end_ = std::make_unique<NcclEnd>(nccl(), service_.device, id, seat, seats, deadline, hopeless);
