@@ -68,6 +68,7 @@ pid_t start_rank(const std::vector<std::string>& words) {
   std::vector<std::string> all{"dcpcheck"};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> arguments;
+  arguments.reserve(all.size() + 1);
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawnattr_t attributes{};
