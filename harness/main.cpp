@@ -20,6 +20,7 @@
 #include "harness/adapters/selftest.hpp"
 #include "harness/commands/cli.hpp"
 #include "harness/commands/context.hpp"
+#include "harness/commands/launcher.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/commands/signals.hpp"
 #include "harness/commands/user_ops.hpp"
@@ -112,6 +113,10 @@ int run(const char* program, const std::vector<std::string>& words, const std::a
   if (line.verb == nullptr) {
     std::cout << line.answer;
     return 0;
+  }
+  if (line.arguments.has("--distributed")) {
+    if (const Launched launched = launched_by_environment(); launched.rank > 0)
+      return keep_rank(launched, line.arguments, &interrupted);
   }
   Context context = make_context(program, words, interrupted);
   for (const std::string& folder : line.arguments.all("--ops")) add_ops(context, folder);

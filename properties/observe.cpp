@@ -107,7 +107,7 @@ std::vector<Observation> observe_again(const Setting& setting, const Kernel& ker
   }
   for (std::int64_t rank = 0; rank < setting.plan.value.geometry.tp; ++rank) {
     fill_arena(before.span(), arena, setting.plan, setting.inputs, rank, Poison::A);
-    const std::unique_ptr<Placement> placement = backend.place(setting.plan, setting.inputs, rank, arena);
+    const std::unique_ptr<Placement> placement = backend.place(setting.plan, setting.inputs, rank, arena, rank);
     for (Observation& one : seen) {
       if (!one.refused.empty()) continue;
       std::memcpy(after.get(), before.data(), static_cast<std::size_t>(arena.bytes));

@@ -80,22 +80,26 @@ CudaFacts cuda_facts() {
   for (int device = 0; device < devices; ++device) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
-    facts.devices.push_back(std::string(properties.name) + ", compute capability " + std::to_string(properties.major) + "." +
-                            std::to_string(properties.minor) + ", " + std::to_string(properties.totalGlobalMem >> 20) + " MiB");
+    facts.devices.push_back(std::to_string(device) + ": " + properties.name + ", compute capability " +
+                            std::to_string(properties.major) + "." + std::to_string(properties.minor) + ", " +
+                            std::to_string(properties.totalGlobalMem >> 20) + " MiB");
   }
 #endif
   return facts;
 }
 
-Machine describe_machine(int threads, const Backend* cuda) {
-  Machine machine{os_name(), cpu_name(), threads, compiler_name(), {}, {}, {}};
+Machine describe_machine(int threads, const Backend* backend) {
+  Machine machine{os_name(), cpu_name(), threads, compiler_name(), {}, {}, {}, {}, "none"};
 #ifdef DCPCHECK_HAVE_CUDA
   machine.cuda = cuda_version(CUDART_VERSION);
 #endif
-  if (cuda == nullptr) return machine;
+  if (backend == nullptr) return machine;
+  machine.devices = backend->devices();
+  machine.transport = backend->transport();
+  if (backend->name() != "cuda") return machine;
   const CudaFacts facts = cuda_facts();
   if (!facts.driver.empty()) machine.driver = facts.driver;
-  machine.device = cuda->description();
+  machine.device = backend->description();
   return machine;
 }
 

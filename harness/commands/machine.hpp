@@ -10,8 +10,8 @@
 
 namespace dcpcheck {
 
-// `cuda`: the CUDA backend, where the run uses it; without it driver and device are empty.
-Machine describe_machine(int threads, const Backend* cuda);
+// `backend`: what the run uses, nullptr where it uses none; driver and device are of the CUDA backend alone.
+Machine describe_machine(int threads, const Backend* backend);
 
 // What the CUDA runtime says, for people: one line each. Empty where this build has no CUDA backend.
 struct CudaFacts {

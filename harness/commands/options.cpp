@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/commands/launcher.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/text.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::int64_t kDefaultMemory = std::int64_t{4} << 30;
 constexpr std::int64_t kMostThreads = 1024;
+constexpr int kLastDevice = 1023;
+constexpr std::size_t kMostSeats = 1024;
 
 template <class Number>
 bool read_number(std::string_view text, Number& number, int base = 10) {
@@ -33,12 +36,24 @@ int parse_threads(const std::string& text) {
   return static_cast<int>(number);
 }
 
-std::unique_ptr<Backend> parse_backend(const std::string& text) {
-  if (text == "host") return make_host_backend();
-  if (text == "cuda") return make_cuda_backend();
-  if (text == "auto") return cuda_available() ? make_cuda_backend() : make_host_backend();
+[[noreturn]] void throw_no_backend(const std::string& text) {
   const std::string near = text::nearest(text, {"auto", "host", "cuda"});
   throw InputError("--backend takes auto, host or cuda, not '" + text::printable(text) + "'" +
+                   (near.empty() ? "" : ": did you mean " + near + "?"));
+}
+
+std::unique_ptr<Backend> parse_backend(const std::string& text, const Spread& spread) {
+  if (text == "host") return make_host_backend(spread);
+  if (text == "cuda") return make_cuda_backend(spread);
+  if (text == "auto") return cuda_available() ? make_cuda_backend(spread) : make_host_backend(spread);
+  throw_no_backend(text);
+}
+
+Spread::Transport parse_transport(const std::string& text) {
+  if (text == "host") return Spread::Transport::host;
+  if (text == "nccl") return Spread::Transport::nccl;
+  const std::string near = text::nearest(text, {"host", "nccl"});
+  throw InputError("--transport takes nccl or host, not '" + text::printable(text) + "'" +
                    (near.empty() ? "" : ": did you mean " + near + "?"));
 }
 
@@ -76,8 +91,44 @@ OptionSpec set_option() {
       true};
 }
 
+OptionSpec devices_option() {
+  return {"--devices", "auto|0,1,…",
+          "Devices that ranks are spread over, rank r on the (r mod their number)th; auto: all there are; default: the first. "
+          "On the host they are mere labels",
+          false};
+}
+OptionSpec transport_option() {
+  return {"--transport", "nccl|host",
+          "How data gets from one device to another; default: NCCL where it is found and no device stands twice, else the host",
+          false};
+}
+
+OptionSpec distributed_option() {
+  return {"--distributed", "",
+          "One process a rank, as a launcher on one host starts them: mpirun -n 4 dcpcheck repro --distributed", false};
+}
+
 OptionSpec self_test_option() {
   return {"--no-self-test", "", "Run although this build may not compute the bits that digests are compared by", false};
+}
+
+Spread parse_devices(const std::string& text) {
+  Spread spread;
+  if (text == "auto") {
+    spread.all = true;
+    return spread;
+  }
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    int device = -1;
+    if (!read_number(std::string_view(text).substr(at, end - at), device) || device < 0 || device > kLastDevice ||
+        spread.devices.size() == kMostSeats)
+      throw InputError("--devices takes auto, or up to " + std::to_string(kMostSeats) + " numbers from 0 to " +
+                       std::to_string(kLastDevice) + " with commas between them, as 0,1, not '" + text::printable(text) + "'");
+    spread.devices.push_back(device);
+    at = end + 1;
+  }
+  return spread;
 }
 
 std::uint64_t parse_seed(std::string_view text) {
@@ -120,7 +171,7 @@ std::int64_t parse_size(std::string_view text) {
   return number << shift;
 }
 
-RunSettings run_settings(const Arguments& arguments) {
+RunSettings run_settings(const Arguments& arguments, const std::atomic<int>* interrupted) {
   RunSettings settings;
   settings.threads = parse_threads(arguments.text("--threads"));
   if (arguments.has("--seed")) settings.seed = parse_seed(arguments.text("--seed"));
@@ -128,7 +179,22 @@ RunSettings run_settings(const Arguments& arguments) {
   settings.self_test = !arguments.has("--no-self-test");
   settings.memory_text = arguments.text("--memory");
   settings.memory = settings.memory_text.empty() ? kDefaultMemory : parse_size(settings.memory_text);
-  settings.backend = parse_backend(arguments.text("--backend", "auto"));
+  settings.devices_text = arguments.text("--devices");
+  settings.transport_text = arguments.text("--transport");
+  Spread spread;
+  if (arguments.has("--devices")) spread = parse_devices(settings.devices_text);
+  if (arguments.has("--transport")) spread.transport = parse_transport(settings.transport_text);
+  const std::string backend = arguments.text("--backend", "auto");
+  if (!arguments.has("--distributed")) {
+    settings.backend = parse_backend(backend, spread);
+    return settings;
+  }
+  if (backend != "auto" && backend != "host" && backend != "cuda") throw_no_backend(backend);
+  std::string why;
+  const bool cuda = backend != "host" && cuda_available(&why);
+  if (backend == "cuda" && !cuda) throw InputError("--backend cuda: " + why);
+  settings.backend =
+      distributed_backend(launched_by_environment(), arguments, cuda ? "cuda" : "host", spread.transport, interrupted);
   return settings;
 }
 

@@ -1,6 +1,7 @@
 // The options that several verbs share: how help shows them, and what their values mean.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,9 @@ OptionSpec memory_option();
 OptionSpec self_test_option();
 OptionSpec ops_option();
 OptionSpec set_option();
+OptionSpec devices_option();
+OptionSpec transport_option();
+OptionSpec distributed_option();
 
 // "16 hex digits", "0x…" or a decimal number. Throws InputError.
 std::uint64_t parse_seed(std::string_view text);
@@ -35,9 +39,13 @@ std::uint64_t parse_cases(const std::string& option, std::string_view text);
 // "4GiB", "512MiB", "100000" bytes. Throws InputError.
 std::int64_t parse_size(std::string_view text);
 
+// "auto", or device numbers with commas between them, as 0,1. Throws InputError.
+Spread parse_devices(const std::string& text);
+
 // What the shared options say.
 struct RunSettings {
   std::unique_ptr<Backend> backend;
+  std::string devices_text, transport_text;  // as given; empty: the default
   int threads = 1;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> kernels;  // --kernel, as given
@@ -47,7 +55,7 @@ struct RunSettings {
 };
 
 // Throws InputError where a value is none, or the backend is not to be had here.
-RunSettings run_settings(const Arguments& arguments);
+RunSettings run_settings(const Arguments& arguments, const std::atomic<int>* interrupted = nullptr);
 
 // Where --json points, and with it where the text for a person goes: to stderr once stdout holds the document.
 class JsonTarget {

@@ -19,6 +19,8 @@ std::string replay_line(const Context& context, const RunSettings& settings, con
                         const Law* law) {
   std::string line = text::shell_quote(context.program) + " run --backend " + settings.backend->name() + " --kernel " +
                      text::shell_quote(kernel);
+  if (!settings.devices_text.empty()) line += " --devices " + settings.devices_text;
+  if (!settings.transport_text.empty()) line += " --transport " + settings.transport_text;
   for (const std::string& folder : context.op_folders) line += " --ops " + text::shell_quote(folder);
   if (law != nullptr) line += " --law " + law->name;
   line += " --seed " + seed_text(named.file.value.seed);
@@ -78,7 +80,7 @@ Workbench bench_of(const Context& context, const RunSettings& settings, int thre
 Report new_report(const Context& context, const RunSettings& settings) {
   Report report;
   report.tool = context.tool;
-  report.machine = describe_machine(settings.threads, settings.backend->name() == "cuda" ? settings.backend.get() : nullptr);
+  report.machine = describe_machine(settings.threads, settings.backend.get());
   report.command = context.command;
   report.seed = settings.seed;
   return report;

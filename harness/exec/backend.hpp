@@ -11,6 +11,7 @@
 #include "harness/core/inputs.hpp"
 #include "harness/core/plan.hpp"
 #include "harness/exec/kernel.hpp"
+#include "harness/exec/transport.hpp"
 #include "harness/memory/arena.hpp"
 
 namespace dcpcheck {
@@ -45,13 +46,23 @@ class Backend {
   virtual bool can_run(const Kernel& kernel) const = 0;
   // Memory for an arena image that this backend moves fast; released with the last copy of the pointer.
   virtual std::shared_ptr<std::byte> image_memory(std::int64_t bytes) = 0;
-  virtual std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
-                                           const ArenaLayout& arena) = 0;
+  // `seat` is the rank of the case that launches as rank `rank` of the plan, a pipeline's part: it says on which device.
+  virtual std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena,
+                                           std::int64_t seat) = 0;
+
+  // The devices that ranks are spread over, one a seat: "0: NVIDIA H200".
+  virtual std::vector<std::string> devices() const = 0;
+  // How what one rank holds gets to another on another seat: "none" (there is but one seat), "host", "nccl 2.28.9".
+  virtual std::string transport() const = 0;
+  // The parcels as they arrive, in order. Throws RankLost where one does not within its time.
+  virtual std::vector<Bytes> carry(std::span<const Parcel> parcels) = 0;
 };
 
-std::unique_ptr<Backend> make_host_backend();
-// Throws InputError where this build has no CUDA backend or the machine no device.
-std::unique_ptr<Backend> make_cuda_backend();
+// On the host, devices are mere labels. Throws InputError where NCCL is asked for.
+std::unique_ptr<Backend> make_host_backend(const Spread& spread = {});
+// Throws InputError where this build has no CUDA backend or the machine none of the devices, or NCCL is asked for and not to
+// be had.
+std::unique_ptr<Backend> make_cuda_backend(const Spread& spread = {});
 // Whether make_cuda_backend would succeed; `why_not` says what is missing.
 bool cuda_available(std::string* why_not = nullptr);
 

@@ -2,10 +2,12 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "harness/exec/backend.hpp"
 #include "harness/exec/cuda_driver.hpp"
 #include "harness/exec/cuda_sparse.cuh"
+#include "harness/exec/nccl_transport.hpp"
 #include "harness/exec/views.hpp"
 
 namespace dcpcheck {
@@ -72,10 +75,20 @@ class FlushMemory {
   bool is_mapped_ = false;
 };
 
-// What every placement of a backend shares: several threads may have one each.
+// What every placement on a device shares: several threads may have one each.
 class Device {
  public:
-  Device() { DCPCHECK_CUDA_CALL(cudaGetDevice(&index_)); }
+  explicit Device(int index) : index_(index) {
+    choose();
+    cudaDeviceProp properties{};
+    DCPCHECK_CUDA_CALL(cudaGetDeviceProperties(&properties, index));
+    name_ = properties.name;
+    // Freed memory stays in the pool: cases follow one another, and each asks for much the same.
+    cudaMemPool_t pool = nullptr;
+    DCPCHECK_CUDA_CALL(cudaDeviceGetDefaultMemPool(&pool, index));
+    std::uint64_t keep = UINT64_MAX;
+    DCPCHECK_CUDA_CALL(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  }
   ~Device() {
     for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
   }
@@ -83,6 +96,9 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   int index() const { return index_; }
+  const std::string& name() const { return name_; }
+  // Makes it the one that this thread's calls are about.
+  void choose() const { DCPCHECK_CUDA_CALL(cudaSetDevice(index_)); }
   const Driver& driver() const { return driver_; }
   // To be held while a kernel is launched: how much shared memory it may have is set for the whole process just before.
   std::mutex& launching() { return launching_; }
@@ -121,6 +137,7 @@ class Device {
 
  private:
   int index_ = 0;
+  std::string name_;
   Driver driver_;
   std::mutex guard_, launching_;
   // Of placements that are gone; making either takes long.
@@ -131,7 +148,9 @@ class Device {
 class CudaPlacement : public Placement {
  public:
   CudaPlacement(Device& device, const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena)
-      : device_(device), stream_(device.take_stream()), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
+      : device_(device), plan_(plan), inputs_(inputs), rank_(rank), arena_(arena) {
+    device_.choose();
+    stream_ = device_.take_stream();
     try {
       arena_base_ = allocate(arena.bytes);
       for (const ArenaBuffer& buffer : arena.buffers) {
@@ -161,6 +180,7 @@ class CudaPlacement : public Placement {
   ~CudaPlacement() override { release(); }
 
   LaunchError run(const Kernel& kernel, std::span<std::byte> image, int threads) override {
+    device_.choose();
     DCPCHECK_CUDA_CALL(cudaMemcpyAsync(arena_base_, image.data(), image.size(), cudaMemcpyHostToDevice, stream_));
     auto addresses = addresses_;
     for (const auto& memory : sparse_) {
@@ -183,6 +203,7 @@ class CudaPlacement : public Placement {
   std::vector<Touched> touched() const override { return touched_; }
 
   std::vector<ChangedInput> changed_inputs() override {
+    device_.choose();
     std::vector<ChangedInput> changed;
     for (const auto& [name, address] : addresses_) {
       const Bytes& storage = inputs_.get(name, rank_);
@@ -233,6 +254,7 @@ class CudaPlacement : public Placement {
 
   void release() {
     // Not checked: where these fail the device is lost, and the next checked call says so.
+    static_cast<void>(cudaSetDevice(device_.index()));
     for (void* memory : pooled_) static_cast<void>(cudaFreeAsync(memory, stream_));
     static_cast<void>(cudaStreamSynchronize(stream_));
     for (auto& memory : flush_) device_.give(std::move(memory));
@@ -243,7 +265,7 @@ class CudaPlacement : public Placement {
   }
 
   Device& device_;
-  cudaStream_t stream_;
+  cudaStream_t stream_ = nullptr;
   const Plan& plan_;
   const Inputs& inputs_;
   std::int64_t rank_;
@@ -256,36 +278,83 @@ class CudaPlacement : public Placement {
   std::vector<Touched> touched_;
 };
 
+// The devices of the spread that there are; each stays on this list as often as it stands there.
+std::vector<int> devices_in(const Spread& spread) {
+  int count = 0;
+  DCPCHECK_CUDA_CALL(cudaGetDeviceCount(&count));
+  std::vector<int> devices = spread.devices;
+  if (spread.all) {
+    devices.clear();
+    for (int device = 0; device < count; ++device) devices.push_back(device);
+  }
+  if (devices.empty()) {
+    int first = 0;
+    DCPCHECK_CUDA_CALL(cudaGetDevice(&first));
+    devices.push_back(first);
+  }
+  for (const int device : devices) {
+    if (device >= 0 && device < count) continue;
+    throw InputError("--devices: there is no device " + std::to_string(device) + ": the machine has " + std::to_string(count) +
+                     ", which count from 0");
+  }
+  return devices;
+}
+
+// Null: through the host.
+std::unique_ptr<NcclTransport> nccl_between(const std::vector<int>& seats, Spread::Transport asked) {
+  if (asked == Spread::Transport::host) return nullptr;
+  std::string why;
+  if (std::set<int>(seats.begin(), seats.end()).size() < seats.size())
+    why = "NCCL takes a device once, and --devices has one several times";
+  std::shared_ptr<const NcclLibrary> library;
+  if (why.empty() && (seats.size() > 1 || asked == Spread::Transport::nccl)) library = NcclLibrary::find(&why);
+  if (!why.empty() && asked == Spread::Transport::nccl) throw InputError("--transport nccl: " + why);
+  if (library == nullptr || seats.size() < 2) return nullptr;
+  return std::make_unique<NcclTransport>(std::move(library), seats);
+}
+
 class CudaBackend : public Backend {
  public:
-  CudaBackend() {
-    cudaDeviceProp properties{};
-    DCPCHECK_CUDA_CALL(cudaGetDeviceProperties(&properties, device_.index()));
-    description_ = properties.name;
-    // Freed memory stays in the pool: cases follow one another, and each asks for much the same.
-    cudaMemPool_t pool = nullptr;
-    DCPCHECK_CUDA_CALL(cudaDeviceGetDefaultMemPool(&pool, device_.index()));
-    std::uint64_t keep = UINT64_MAX;
-    DCPCHECK_CUDA_CALL(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  explicit CudaBackend(const Spread& spread) : seats_(devices_in(spread)) {
+    nccl_ = nccl_between(seats_, spread.transport);
+    for (const int index : seats_)
+      if (!devices_.contains(index)) devices_[index] = std::make_unique<Device>(index);
+    // What is loaded or asked without a placement is about the first one.
+    devices_.at(seats_.front())->choose();
   }
 
   std::string name() const override { return "cuda"; }
-  std::string description() const override { return description_; }
+  std::string description() const override { return devices_.at(seats_.front())->name(); }
   bool can_run(const Kernel& kernel) const override { return static_cast<bool>(kernel.cuda); }
   std::shared_ptr<std::byte> image_memory(std::int64_t bytes) override {
     void* memory = nullptr;
     DCPCHECK_CUDA_CALL(
-        cudaHostAlloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), cudaHostAllocDefault));
+        cudaHostAlloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), cudaHostAllocPortable));
     return {static_cast<std::byte*>(memory), [](std::byte* held) { static_cast<void>(cudaFreeHost(held)); }};
   }
-  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
-                                   const ArenaLayout& arena) override {
-    return std::make_unique<CudaPlacement>(device_, plan, inputs, rank, arena);
+  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena,
+                                   std::int64_t seat) override {
+    Device& device = *devices_.at(seats_[static_cast<std::size_t>(seat) % seats_.size()]);
+    return std::make_unique<CudaPlacement>(device, plan, inputs, rank, arena);
+  }
+
+  std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const int index : seats_) names.push_back(std::to_string(index) + ": " + devices_.at(index)->name());
+    return names;
+  }
+  std::string transport() const override {
+    if (nccl_ != nullptr) return nccl_->name();
+    return seats_.size() > 1 ? "host" : "none";
+  }
+  std::vector<Bytes> carry(std::span<const Parcel> parcels) override {
+    return nccl_ != nullptr ? nccl_->carry(parcels) : carry_through_host(parcels);
   }
 
  private:
-  Device device_;
-  std::string description_;
+  std::vector<int> seats_;
+  std::map<int, std::unique_ptr<Device>> devices_;  // by index
+  std::unique_ptr<NcclTransport> nccl_;             // null: through the host
 };
 
 }  // namespace
@@ -300,10 +369,10 @@ bool cuda_available(std::string* why_not) {
   return false;
 }
 
-std::unique_ptr<Backend> make_cuda_backend() {
+std::unique_ptr<Backend> make_cuda_backend(const Spread& spread) {
   std::string why;
   if (!cuda_available(&why)) throw InputError("--backend cuda: " + why);
-  return std::make_unique<CudaBackend>();
+  return std::make_unique<CudaBackend>(spread);
 }
 
 }  // namespace dcpcheck

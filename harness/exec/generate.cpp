@@ -238,7 +238,7 @@ class Generation {
     a.inputs = &inputs_a;
     b.inputs = differ ? &inputs_b : &inputs_a;
     LaunchMemory& images = images_[workers_ == 1 ? 0 : static_cast<std::size_t>(label)];
-    RankLaunch launch(done.plan, arena, *part.kernel, backend_, images, rank, threads_);
+    RankLaunch launch(done.plan, arena, *part.kernel, backend_, images, rank, label, threads_);
     if (const LaunchError error = launch.run(a, b); !error.empty()) {
       Verdict ended;
       end_at(error, name + ", rank " + std::to_string(label), ended);
@@ -326,18 +326,24 @@ class Generation {
     std::string op, round;
   };
 
+  // Calls f(rank) for every rank, several at a time. For what launches nothing; else see on_ranks.
+  template <class F>
+  void each_rank(F f) const {
+    parallel_parts(tp_, workers_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t rank = begin; rank < end; ++rank) f(rank);
+    });
+  }
+
   // Calls f(rank) for every rank, several at a time; what their launches found is then noted by rank. Where some ended the
   // run, the first of them does.
   template <class F>
   void on_ranks(F f) {
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(tp_));
-    parallel_parts(tp_, workers_, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t rank = begin; rank < end; ++rank) {
-        try {
-          f(rank);
-        } catch (...) {
-          errors[static_cast<std::size_t>(rank)] = std::current_exception();
-        }
+    each_rank([&](std::int64_t rank) {
+      try {
+        f(rank);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }
     });
     ++rounds_;
@@ -362,6 +368,57 @@ class Generation {
 
   Case part_of(const std::string& name, const std::vector<Slice>& slices) const {
     return part_case(*parts_.at(name).op, value_, slices, blocks_);
+  }
+
+  // ---- from rank to rank ----
+
+  // A tensor of rank `from` that rank `to` needs.
+  struct Sent {
+    std::int64_t from = 0, to = 0;
+    const Observed* tensor = nullptr;
+  };
+
+  // The tensors as they arrive, in order. What both runs have alike is carried once; the probe is no rank's, and stays here.
+  std::vector<Observed> carry(const std::vector<Sent>& sent) {
+    check_interrupted(options_);
+    std::vector<Parcel> parcels;
+    for (const Sent& one : sent) {
+      parcels.push_back({one.from, one.to, &one.tensor->a});
+      if (one.tensor->a != one.tensor->b) parcels.push_back({one.from, one.to, &one.tensor->b});
+    }
+    std::vector<Bytes> bytes;
+    try {
+      bytes = backend_.carry(parcels);
+    } catch (const RankLost& lost) {
+      throw Stopped{lost.status, lost.status == Status::hang ? Reason::timed_out : Reason::process_ended, lost.what()};
+    }
+    std::vector<Observed> arrived;
+    auto next = bytes.begin();
+    for (const Sent& one : sent) {
+      Observed tensor{std::move(*next++), {}, one.tensor->probe};
+      tensor.b = one.tensor->a != one.tensor->b ? std::move(*next++) : tensor.a;
+      arrived.push_back(std::move(tensor));
+    }
+    return arrived;
+  }
+
+  // What every rank gets of the ranks of its DCP group, in their order: `count` tensors of each, which f(peer, rank, i) has.
+  template <class F>
+  std::vector<std::vector<Observed>> from_group(std::int64_t count, F f) {
+    std::vector<Sent> sent;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      const std::int64_t group = rank / world_ * world_;
+      for (std::int64_t peer = group; peer < group + world_; ++peer)
+        for (std::int64_t i = 0; i < count; ++i) sent.push_back({peer, rank, &f(peer, rank, i)});
+    }
+    std::vector<Observed> arrived = carry(sent);
+    std::vector<std::vector<Observed>> by_rank(static_cast<std::size_t>(tp_));
+    auto next = std::make_move_iterator(arrived.begin());
+    for (std::vector<Observed>& mine : by_rank) {
+      mine.assign(next, next + world_ * count);
+      next += world_ * count;
+    }
+    return by_rank;
   }
 
   // ---- one stage ----
@@ -539,18 +596,18 @@ class Generation {
     std::vector<Launched> gathered(static_cast<std::size_t>(tp_));
     on_ranks(
         [&](std::int64_t rank) { gathered[static_cast<std::size_t>(rank)] = gather(stage.slices, stage, chunk, rank, round); });
+    const auto arrived = from_group(1, [&](std::int64_t peer, std::int64_t, std::int64_t) -> const Observed& {
+      return gathered[static_cast<std::size_t>(peer)].out("workspace");
+    });
     std::vector<Observed> contexts(static_cast<std::size_t>(tp_));
     on_ranks([&](std::int64_t rank) {
       Case part = part_of("reorg_context", stage.slices);
       part.geometry.chunk = chunk;
       part.params["width"] = value_.integer("kv_lora_rank") + value_.integer("qk_rope_head_dim");
-      const std::int64_t group = rank / world_ * world_;
-      const auto own = gathered.begin() + group;
-      const bool alike = std::all_of(own, own + world_, [](const Launched& peer) { return peer.out("workspace").same(); });
-      const Observed pieces = on_both(alike, [&](auto side) {
+      const std::vector<Observed>& workspaces = arrived[static_cast<std::size_t>(rank)];
+      const Observed pieces = on_both(all_same(workspaces), [&](auto side) {
         Bytes all;
-        for (std::int64_t peer = group; peer < group + world_; ++peer)
-          append(all, side(gathered[static_cast<std::size_t>(peer)].out("workspace")));
+        for (const Observed& workspace : workspaces) append(all, side(workspace));
         return all;
       });
       const Given given{{"gathered", &pieces}};
@@ -591,6 +648,7 @@ class Generation {
     std::vector<Slice> held = stage.slices;
     for (Slice& slice : held) slice = {slice.request, slice.cached + slice.tokens, 0};
     const std::int64_t all_heads = heads_ * world_;  // of a DCP group: its ranks' queries are gathered
+    const std::vector<Observed> all_queries = group_queries(norms, tokens);
     std::vector<Launched> parts(static_cast<std::size_t>(tp_));
     on_ranks([&](std::int64_t rank) {
       const std::int64_t group = rank / world_;
@@ -620,14 +678,13 @@ class Generation {
         return all;
       });
       const Keys keys = split(rows);
-      const Observed q = group_queries(norms, group, tokens);
+      const Observed& q = all_queries[static_cast<std::size_t>(rank)];
       const Given given{{"q", &q}, {"context_kv_c", &keys.kv_c}, {"context_k_pe", &keys.k_pe}};
       // NOLINTNEXTLINE(readability-suspicious-call-argument): `group` is the rank whose slice of the part `rank` takes
       parts[static_cast<std::size_t>(rank)] = launch("dense_prefill", part, group, rank, given, {"out", "lse"});
     });
     std::vector<Launched> merged(static_cast<std::size_t>(tp_));
-    if (world_ > 1)
-      on_ranks([&](std::int64_t rank) { merged[static_cast<std::size_t>(rank)] = merge_group(stage, parts, rank, tokens); });
+    if (world_ > 1) merged = merge_groups(stage, parts, tokens);
     std::vector<Final> finals;
     for (std::size_t i = 0; i < stage.slices.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
@@ -648,42 +705,67 @@ class Generation {
     choose(finals);
   }
 
-  // The queries of a DCP group's heads, each rank's from its own rows.
-  Observed group_queries(const std::vector<Launched>& norms, std::int64_t group, std::int64_t tokens) const {
-    std::vector<Observed> own;
-    for (std::int64_t peer = group * world_; peer < (group + 1) * world_; ++peer)
-      own.push_back(queries(norms[static_cast<std::size_t>(peer)], peer * heads_, heads_));
-    return on_both(all_same(own), [&](auto side) {
-      Bytes all;
-      for (std::int64_t token = 0; token < tokens; ++token) {
-        for (const Observed& one : own) {
-          const Bytes& rows = side(one);
-          const auto row = static_cast<std::int64_t>(rows.size()) / tokens;
-          append(all, columns_of(rows, token, 1, row, 0, row));
-        }
-      }
-      return all;
+  // For each rank the queries of its DCP group's heads, each peer's from that one's own rows.
+  std::vector<Observed> group_queries(const std::vector<Launched>& norms, std::int64_t tokens) {
+    std::vector<Observed> own(static_cast<std::size_t>(tp_)), all(static_cast<std::size_t>(tp_));
+    each_rank([&](std::int64_t rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      own[at] = queries(norms[at], rank * heads_, heads_);
     });
+    const auto arrived = from_group(1, [&](std::int64_t peer, std::int64_t, std::int64_t) -> const Observed& {
+      return own[static_cast<std::size_t>(peer)];
+    });
+    each_rank([&](std::int64_t rank) {
+      const std::vector<Observed>& pieces = arrived[static_cast<std::size_t>(rank)];
+      all[static_cast<std::size_t>(rank)] = on_both(all_same(pieces), [&](auto side) {
+        Bytes rows;
+        for (std::int64_t token = 0; token < tokens; ++token) {
+          for (const Observed& piece : pieces) {
+            const Bytes& from = side(piece);
+            const auto row = static_cast<std::int64_t>(from.size()) / tokens;
+            append(rows, columns_of(from, token, 1, row, 0, row));
+          }
+        }
+        return rows;
+      });
+    });
+    return all;
   }
 
-  // A rank's own heads of what each rank of its group got over its keys, merged.
-  Launched merge_group(const Stage& stage, const std::vector<Launched>& parts, std::int64_t rank, std::int64_t tokens) {
-    Case part = part_of("merge_ranks", stage.slices);
-    part.params["heads"] = heads_;
-    const std::int64_t group = rank / world_ * world_, head = (rank - group) * heads_;
-    const auto own = [&](const char* name, std::int64_t width) {
-      return on_both(false, [&](auto side) {
-        Bytes all;
-        for (std::int64_t peer = group; peer < group + world_; ++peer) {
-          append(all, columns_of(side(parts[static_cast<std::size_t>(peer)].out(name)), 0, tokens, heads_ * world_ * width * 4,
-                                 head * width * 4, heads_ * width * 4));
+  // Each rank's own heads of what the ranks of its group got over their keys, merged.
+  std::vector<Launched> merge_groups(const Stage& stage, const std::vector<Launched>& parts, std::int64_t tokens) {
+    // By rank, then by the peer whose heads they are: out, lse.
+    std::vector<std::vector<Observed>> slices(static_cast<std::size_t>(tp_));
+    each_rank([&](std::int64_t rank) {
+      const Launched& part = parts[static_cast<std::size_t>(rank)];
+      for (std::int64_t peer = 0; peer < world_; ++peer) {
+        for (const auto& [name, width] : {std::pair("out", width_), std::pair("lse", std::int64_t{1})}) {
+          const std::int64_t own = heads_ * width * 4;
+          slices[static_cast<std::size_t>(rank)].push_back(on_both(
+              false, [&](auto side) { return columns_of(side(part.out(name)), 0, tokens, world_ * own, peer * own, own); }));
         }
-        return all;
-      });
-    };
-    const Observed out = own("out", width_), lse = own("lse", 1);
-    const Given given{{"partial_out", &out}, {"partial_lse", &lse}};
-    return launch("merge_ranks", part, 0, rank, given, {"out", "lse"});
+      }
+    });
+    const auto arrived = from_group(2, [&](std::int64_t peer, std::int64_t rank, std::int64_t i) -> const Observed& {
+      return slices[static_cast<std::size_t>(peer)][static_cast<std::size_t>(rank % world_ * 2 + i)];
+    });
+    std::vector<Launched> merged(static_cast<std::size_t>(tp_));
+    on_ranks([&](std::int64_t rank) {
+      Case part = part_of("merge_ranks", stage.slices);
+      part.params["heads"] = heads_;
+      const std::vector<Observed>& pieces = arrived[static_cast<std::size_t>(rank)];
+      const auto joined = [&](std::size_t first) {
+        return on_both(false, [&](auto side) {
+          Bytes all;
+          for (std::size_t i = first; i < pieces.size(); i += 2) append(all, side(pieces[i]));
+          return all;
+        });
+      };
+      const Observed out = joined(0), lse = joined(1);
+      const Given given{{"partial_out", &out}, {"partial_lse", &lse}};
+      merged[static_cast<std::size_t>(rank)] = launch("merge_ranks", part, 0, rank, given, {"out", "lse"});
+    });
+    return merged;
   }
 
   // ---- tokens ----
@@ -699,16 +781,49 @@ class Generation {
     std::vector<Rank> ranks;
   };
 
+  // All heads' outputs of each request's row, as every rank has them once all have sent theirs.
+  std::vector<Observed> rows_on_all(const std::vector<Final>& finals) {
+    std::vector<Observed> own(static_cast<std::size_t>(tp_));  // of a rank, request by request
+    const std::int64_t row = heads_ * width_ * 4;
+    for (std::int64_t rank = 0; rank < tp_; ++rank) {
+      Observed& mine = own[static_cast<std::size_t>(rank)];
+      for (const Final& final : finals) {
+        const Final::Rank& from = final.ranks[static_cast<std::size_t>(rank)];
+        append(mine.a, columns_of(from.launched->out("out").a, from.row, 1, row, 0, row));
+        append(mine.b, columns_of(from.launched->out("out").b, from.row, 1, row, 0, row));
+      }
+    }
+    std::vector<Sent> sent;
+    for (std::int64_t to = 0; to < tp_; ++to)
+      for (std::int64_t from = 0; from < tp_; ++from) sent.push_back({from, to, &own[static_cast<std::size_t>(from)]});
+    const std::vector<Observed> arrived = carry(sent);
+    // The ranks agree on a token because each chooses it from the same bytes.
+    const auto ranks = static_cast<std::size_t>(tp_);
+    for (std::size_t i = ranks; i < arrived.size(); ++i) {
+      const Observed& first = arrived[i % ranks];
+      if (arrived[i].a != first.a || arrived[i].b != first.b)
+        throw HarnessError("rank " + std::to_string(i / ranks) + " was brought other bytes of rank " +
+                           std::to_string(i % ranks) + " than rank 0 by the transport " + backend_.transport());
+    }
+    std::vector<Observed> rows(finals.size());
+    for (std::size_t i = 0; i < finals.size(); ++i) {
+      for (std::size_t from = 0; from < ranks; ++from) {
+        append(rows[i].a, columns_of(arrived[from].a, static_cast<std::int64_t>(i), 1, row, 0, row));
+        append(rows[i].b, columns_of(arrived[from].b, static_cast<std::int64_t>(i), 1, row, 0, row));
+      }
+    }
+    return rows;
+  }
+
   void choose(const std::vector<Final>& finals) {
+    if (finals.empty()) return;
     const auto table = numbers_in<float>(inputs_.get("logits", 0));
-    for (const Final& final : finals) {
-      std::vector<float> a, b;
+    const std::vector<Observed> rows = rows_on_all(finals);
+    for (std::size_t i = 0; i < finals.size(); ++i) {
+      const Final& final = finals[i];
+      const auto a = numbers_in<float>(rows[i].a), b = numbers_in<float>(rows[i].b);
       std::optional<ExactOutputs> exact = ExactOutputs{};
       for (const Final::Rank& rank : final.ranks) {
-        const std::int64_t row = heads_ * width_ * 4;
-        const Observed& out = rank.launched->out("out");
-        for (const float x : numbers_in<float>(columns_of(out.a, rank.row, 1, row, 0, row))) a.push_back(x);
-        for (const float x : numbers_in<float>(columns_of(out.b, rank.row, 1, row, 0, row))) b.push_back(x);
         const auto own = exact ? exact_outputs(rank.parts, rank.merges, heads_, width_) : std::nullopt;
         if (!own) {
           exact.reset();

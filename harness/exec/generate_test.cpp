@@ -486,5 +486,71 @@ TEST_F(GenerateTest, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(value), HasSubstr("memory budget"));
 }
 
+// ---- ranks on several devices ----
+
+// The host's, with something done to what goes from rank to rank.
+class Tampering : public Backend {
+ public:
+  using Tamper = std::function<void(std::span<const Parcel>, std::vector<Bytes>&)>;
+  explicit Tampering(Tamper tamper) : tamper_(std::move(tamper)) {}
+  std::string name() const override { return host_->name(); }
+  std::string description() const override { return host_->description(); }
+  bool can_run(const Kernel& kernel) const override { return host_->can_run(kernel); }
+  std::shared_ptr<std::byte> image_memory(std::int64_t bytes) override { return host_->image_memory(bytes); }
+  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena,
+                                   std::int64_t seat) override {
+    seats.insert(seat);
+    return host_->place(plan, inputs, rank, arena, seat);
+  }
+  std::vector<std::string> devices() const override { return host_->devices(); }
+  std::string transport() const override { return "tampered"; }
+  std::vector<Bytes> carry(std::span<const Parcel> parcels) override {
+    std::vector<Bytes> arrived = host_->carry(parcels);
+    tamper_(parcels, arrived);
+    return arrived;
+  }
+
+  std::set<std::int64_t> seats;
+
+ private:
+  std::unique_ptr<Backend> host_ = make_host_backend();
+  Tamper tamper_;
+};
+
+TEST_F(GenerateTest, EveryRankLaunchesOnItsSeatAndAllThatRanksShareIsCarried) {
+  const CaseResult plain = run(small({{20, 37}, {0, 5}}, 4, 2));
+  std::set<std::pair<std::int64_t, std::int64_t>> ways;
+  auto backend = std::make_unique<Tampering>([&](std::span<const Parcel> parcels, std::vector<Bytes>&) {
+    for (const Parcel& parcel : parcels) ways.insert({parcel.from, parcel.to});
+  });
+  const Tampering& seen = *backend;
+  backend_ = std::move(backend);
+  const CaseResult carried = run(small({{20, 37}, {0, 5}}, 4, 2));
+  EXPECT_EQ(carried.all_digest, plain.all_digest);
+  EXPECT_EQ(carried.tokens->ids, plain.tokens->ids);
+  EXPECT_EQ(seen.seats, (std::set<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_THAT(ways, SizeIs(16));  // the last hidden rows go from each rank to each
+}
+
+TEST_F(GenerateTest, WhatATransportSpoilsIsFound) {
+  // Whatever rank 1 gets of rank 0 is not what rank 0 had.
+  backend_ = std::make_unique<Tampering>([](std::span<const Parcel> parcels, std::vector<Bytes>& arrived) {
+    for (std::size_t i = 0; i < parcels.size(); ++i)
+      if (parcels[i].from == 0 && parcels[i].to == 1 && !arrived[i].empty()) arrived[i].front() ^= std::byte{1};
+  });
+  EXPECT_THROW(run(small({{0, 20}}, 2, 2)), HarnessError);
+}
+
+TEST_F(GenerateTest, ALostRankEndsTheCaseAndIsNamed) {
+  for (const Status status : {Status::crash, Status::hang}) {
+    backend_ = std::make_unique<Tampering>(
+        [&](std::span<const Parcel>, std::vector<Bytes>&) { throw RankLost(status, "rank 1 is not there"); });
+    const CaseResult result = run(small({{0, 20}}, 2, 2));
+    EXPECT_EQ(result.verdict.status, status);
+    EXPECT_EQ(result.verdict.reason, status == Status::hang ? Reason::timed_out : Reason::process_ended);
+    EXPECT_THAT(result.verdict.detail, HasSubstr("rank 1 is not there"));
+  }
+}
+
 }  // namespace
 }  // namespace dcpcheck

@@ -105,6 +105,8 @@ class HostPlacement : public Placement {
 
 class HostBackend : public Backend {
  public:
+  explicit HostBackend(std::vector<int> devices) : devices_(std::move(devices)) {}
+
   std::string name() const override { return "host"; }
   std::string description() const override { return std::to_string(std::thread::hardware_concurrency()) + " CPU threads"; }
   bool can_run(const Kernel& kernel) const override { return static_cast<bool>(kernel.host); }
@@ -112,12 +114,20 @@ class HostBackend : public Backend {
     auto memory = std::make_shared<HostMemory>(bytes);
     return {memory, memory->data()};
   }
-  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank,
-                                   const ArenaLayout& arena) override {
+  std::unique_ptr<Placement> place(const Plan& plan, const Inputs& inputs, std::int64_t rank, const ArenaLayout& arena,
+                                   std::int64_t /*seat*/) override {
     return std::make_unique<HostPlacement>(spare_, plan, inputs, rank, arena);
   }
+  std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const int device : devices_) names.push_back(std::to_string(device) + ": the CPU");
+    return names;
+  }
+  std::string transport() const override { return devices_.size() > 1 ? "host" : "none"; }
+  std::vector<Bytes> carry(std::span<const Parcel> parcels) override { return carry_through_host(parcels); }
 
  private:
+  std::vector<int> devices_;
   Spare spare_;
 };
 
@@ -133,10 +143,14 @@ void compare_input(const std::string& name, const Bytes& placed, const std::byte
   changed.push_back(std::move(found));
 }
 
-std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+std::unique_ptr<Backend> make_host_backend(const Spread& spread) {
+  if (spread.transport == Spread::Transport::nccl)
+    throw InputError("--transport nccl: NCCL moves data between GPUs, and the backend is host");
+  return std::make_unique<HostBackend>(spread.devices.empty() ? std::vector<int>{0} : spread.devices);
+}
 
 #ifndef DCPCHECK_HAVE_CUDA
-std::unique_ptr<Backend> make_cuda_backend() {
+std::unique_ptr<Backend> make_cuda_backend(const Spread& /*spread*/) {
   std::string why;
   cuda_available(&why);
   throw InputError("--backend cuda: " + why);

@@ -63,6 +63,7 @@ struct Kernel {
   std::string reason;                              // the Reason that it must be caught for, as name_of has it
   std::string caught_by;                           // "admissible_values", "write_set", or the law that catches it
   int lanes = 0;                                   // see ReferenceOptions
+  bool blocks_collide = false;                     // the fault lets blocks write one place: on a GPU the last one wins
   std::function<LaunchError(const Launch&)> host;  // empty: cannot run there
   std::function<LaunchError(const Launch&)> cuda;
   std::optional<Declaration> declared;  // of a kernel from elsewhere; absent: it is for every case of its op

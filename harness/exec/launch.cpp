@@ -65,8 +65,15 @@ void end_at(const LaunchError& error, const std::string& where, Verdict& verdict
 }
 
 RankLaunch::RankLaunch(const Plan& plan, const ArenaLayout& arena, const Kernel& kernel, Backend& backend, LaunchMemory& memory,
-                       std::int64_t rank, int threads)
-    : plan_(plan), arena_(arena), kernel_(kernel), backend_(backend), memory_(memory), rank_(rank), threads_(threads) {
+                       std::int64_t rank, std::int64_t seat, int threads)
+    : plan_(plan),
+      arena_(arena),
+      kernel_(kernel),
+      backend_(backend),
+      memory_(memory),
+      rank_(rank),
+      seat_(seat),
+      threads_(threads) {
   memory_.reserve(arena.bytes);
 }
 
@@ -104,9 +111,9 @@ LaunchError RankLaunch::run(const Side& a, const Side& b) {
   b_ = b;
   fill(memory_.before_a, a, Poison::A);
   fill(memory_.before_b, b, Poison::B);
-  placement_a_ = backend_.place(plan_, *a.inputs, rank_, arena_);
+  placement_a_ = backend_.place(plan_, *a.inputs, rank_, arena_, seat_);
   if (LaunchError refused = launch(*placement_a_, memory_.before_a, memory_.after_a); !refused.empty()) return refused;
-  if (!one_sided()) placement_b_ = backend_.place(plan_, *b.inputs, rank_, arena_);
+  if (!one_sided()) placement_b_ = backend_.place(plan_, *b.inputs, rank_, arena_, seat_);
   return launch(one_sided() ? *placement_a_ : *placement_b_, memory_.before_b, memory_.after_b);
 }
 

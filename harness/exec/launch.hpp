@@ -61,9 +61,9 @@ void end_at(const LaunchError& error, const std::string& where, Verdict& verdict
 
 class RankLaunch {
  public:
-  // Everything must outlive the object; `memory` is its own until it goes.
+  // Everything must outlive the object; `memory` is its own until it goes. `seat`: see Backend::place.
   RankLaunch(const Plan& plan, const ArenaLayout& arena, const Kernel& kernel, Backend& backend, LaunchMemory& memory,
-             std::int64_t rank, int threads);
+             std::int64_t rank, std::int64_t seat, int threads);
 
   // Runs on both poisons; not at all where the kernel is not for the case. Throws HarnessError where the backend itself fails.
   LaunchError run(const Side& a, const Side& b);
@@ -97,7 +97,7 @@ class RankLaunch {
   const Kernel& kernel_;
   Backend& backend_;
   LaunchMemory& memory_;
-  std::int64_t rank_;
+  std::int64_t rank_, seat_;
   int threads_;
   Side a_, b_;
   std::unique_ptr<Placement> placement_a_, placement_b_;  // b: only where its inputs are others

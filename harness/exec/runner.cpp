@@ -81,7 +81,7 @@ class CaseRun {
   // False where the launch left nothing to judge: then no further rank is tried.
   bool run_rank(std::int64_t rank, CaseResult& result) {
     Verdict& verdict = result.verdict;
-    RankLaunch launch(plan_, arena_, kernel_, backend_, memory_, rank, options_.threads);
+    RankLaunch launch(plan_, arena_, kernel_, backend_, memory_, rank, rank, options_.threads);
     const Side side{&prepared_.inputs, {}};
     if (const LaunchError error = launch.run(side, side); !error.empty()) {
       end_at(error, "rank " + std::to_string(rank), verdict);

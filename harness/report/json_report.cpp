@@ -168,7 +168,9 @@ json::Value to_json(const Machine& machine) {
                 {"compiler", machine.compiler},
                 {"cuda", text_or_null(machine.cuda)},
                 {"driver", text_or_null(machine.driver)},
-                {"device", text_or_null(machine.device)}};
+                {"device", text_or_null(machine.device)},
+                {"devices", texts(machine.devices)},
+                {"transport", machine.transport}};
 }
 
 json::Value report_to_json(const Report& report) {

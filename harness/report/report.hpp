@@ -27,9 +27,11 @@ struct Machine {
   std::string os, cpu;
   int threads = 1;
   std::string compiler;
-  std::optional<std::string> cuda;    // the toolkit that the CUDA backend was built with
-  std::optional<std::string> driver;  // the driver's version
-  std::optional<std::string> device;  // the GPU's name
+  std::optional<std::string> cuda;     // the toolkit that the CUDA backend was built with
+  std::optional<std::string> driver;   // the driver's version
+  std::optional<std::string> device;   // the GPU's name
+  std::vector<std::string> devices{};  // that ranks were spread over, one a seat: "0: NVIDIA H200"
+  std::string transport = "none";      // between them: "none" (one seat), "host", "nccl 2.28.9"
 };
 
 // What a case should come to on a kernel.

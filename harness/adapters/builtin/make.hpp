@@ -62,6 +62,7 @@ Kernel make(const std::string& op, kernels::CudaResult (*cuda)(const typename Ad
   kernel.reason = Decisions::reason;
   kernel.caught_by = Decisions::caught_by;
   kernel.lanes = lanes_of<Adapter>();
+  if constexpr (requires { Decisions::blocks_collide; }) kernel.blocks_collide = Decisions::blocks_collide;
   // A fault whose values are right, but not by our sums.
   if constexpr (requires { Decisions::any_order; }) kernel.lanes = 0;
   kernel.host = [](const Launch& launch) -> LaunchError {

@@ -4,6 +4,7 @@
 #include "harness/commands/machine.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/commands/verb.hpp"
+#include "harness/exec/nccl_library.hpp"
 #include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
@@ -27,7 +28,7 @@ std::string joined(const std::vector<std::string>& words, const std::string& non
 }
 
 json::Value to_json(const Context& context, const Machine& machine, const CudaFacts& cuda, const std::string& no_cuda,
-                    const std::vector<SelfTest>& tests) {
+                    const std::string& nccl, const std::vector<SelfTest>& tests) {
   json::Array devices(cuda.devices.begin(), cuda.devices.end());
   const std::vector<std::string> names = cpu_features();
   json::Array features(names.begin(), names.end());
@@ -42,6 +43,7 @@ json::Value to_json(const Context& context, const Machine& machine, const CudaFa
                       {"cpu_features", std::move(features)},
                       {"devices", std::move(devices)},
                       {"no_cuda", no_cuda.empty() ? json::Value() : json::Value(no_cuda)},
+                      {"nccl", nccl.empty() ? json::Value() : json::Value(nccl)},
                       {"packages", std::move(packages_object)},
                       {"self_tests", std::move(tests_array)}};
 }
@@ -53,6 +55,9 @@ int run(const Arguments& arguments, Context& context) {
   std::string no_cuda;
   const bool has_cuda = cuda_available(&no_cuda);
   if (has_cuda) no_cuda.clear();
+
+  std::string no_nccl;
+  const std::shared_ptr<const NcclLibrary> nccl = NcclLibrary::find(&no_nccl);
 
   std::vector<SelfTest> tests;
   const std::unique_ptr<Backend> host = make_host_backend();
@@ -74,6 +79,7 @@ int run(const Arguments& arguments, Context& context) {
   line("CUDA driver", cuda.driver.empty() ? "none" : cuda.driver);
   line("GPUs", joined(cuda.devices, "none"));
   if (!no_cuda.empty()) line("CUDA backend", "not to be had: " + no_cuda);
+  line("NCCL", nccl != nullptr ? nccl->version() : no_nccl);
   std::vector<std::string> versions;
   for (const auto& [name, version] : packages()) versions.push_back(name + " " + version);
   line("Packages", joined(versions, "none"));
@@ -83,7 +89,7 @@ int run(const Arguments& arguments, Context& context) {
     line("Self-test",
          one.backend + " (" + one.where + "): " + (one.difference.empty() ? "every bit as it should be" : one.difference));
   }
-  if (target.wanted()) target.write(to_json(context, machine, cuda, no_cuda, tests));
+  if (target.wanted()) target.write(to_json(context, machine, cuda, no_cuda, nccl != nullptr ? nccl->version() : "", tests));
   return healthy ? 0 : 99;
 }
 

@@ -71,7 +71,7 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
 
 int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
-  const RunSettings settings = run_settings(arguments);
+  const RunSettings settings = run_settings(arguments, context.interrupted);
   const CaseRules rules{settings.seed, settings.memory};
   const std::vector<NamedCase> cases = in_order(
       arguments.has("--corpus") ? load_cases(context, {arguments.text("--corpus")}, rules) : load_embedded(context, rules));
@@ -113,6 +113,9 @@ Verb repro() {
           "DCP4. Exit code 0: everything is as expected, the faults' failures too.",
           {},
           {backend_option(),
+           devices_option(),
+           transport_option(),
+           distributed_option(),
            kernel_option("the fixed ones and each fault that a case names"),
            json_option(),
            seed_option(),

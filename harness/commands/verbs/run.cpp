@@ -130,6 +130,8 @@ Verb run() {
           {backend_option(),
            {"--from", "CASE", "In place of CASE…: a case, of which --set replaces fields", false},
            set_option(),
+           devices_option(),
+           transport_option(),
            kernel_option("the fixed kernel of the case's op"),
            json_option(),
            seed_option(),
