@@ -23,7 +23,7 @@ struct Check {
 
 struct Answer {
   std::uint64_t number = 0;
-  std::int64_t ranks = 0;  // of the case; 0: not known, as the worker died
+  std::int64_t ranks = 0;  // of the case
   std::vector<Check> checks;
 };
 

@@ -118,6 +118,8 @@ class Campaign {
     fs::create_directories(findings_, error);
     if (error) throw InputError(text::printable(findings_) + ": " + error.message());
     round_ = round_of(state_.lanes);
+    for (const Lane& lane : state_.lanes)
+      sources_.push_back(std::make_unique<CaseSource>(*options_.ops, lane, options_.base, options_.spec.seed));
     const std::uint64_t cases = options_.spec.cases;
     end_ = cases == 0 ? std::numeric_limits<std::int64_t>::max() / 2 : stored_.size() + cases;
     for (const auto& [id, met] : findings_of(state_)) {
@@ -225,7 +227,7 @@ class Campaign {
         const std::scoped_lock lock(guard_);
         worker = std::move(first_);
       }
-      while (const std::optional<Suspect> suspect = next_left_over()) look_into(*suspect, worker);
+      while (const std::optional<Suspect> suspect = next_left_over()) look_into(*suspect);
       while (const std::optional<Chunk> chunk = take_chunk()) run_chunk(*chunk, worker);
     } catch (const Interrupted&) {
       stop_ = true;
@@ -264,26 +266,23 @@ class Campaign {
       if (killed.first != answer.number) killed = {answer.number, 0};
       return killed.second++ < kPatience;
     };
-    const auto take_answer = [&](const Answer& answer) {
+    const auto take_answer = [&](Answer answer) {
       if (again(answer)) return false;
+      expect(answer);
       record(answer, tally, suspects);
       at = answer.number + 1;
       return !stopped() && !out_of_time();
     };
     try {
       while (at < chunk.to && !stopped() && !(out_of_time() && at > chunk.from)) {
-        ensure(worker);
-        if (at < stored_.size()) {
-          if (is_ours(at)) take_answer(run_stored(at, *worker));
-          else ++at;
-          continue;
+        const std::vector<Assignment> cases = assignments(at, chunk.to);
+        if (cases.empty()) {
+          at = chunk.to;
+          break;
         }
-        const std::uint64_t first = stored_.size();
-        const std::uint64_t ran = worker->run(at - first, chunk.to - first, [&](Answer answer) {
-          answer.number += first;
-          return take_answer(answer);
-        });
-        if (worker->alive()) at = std::max(at, ran + first);
+        ensure(worker);
+        worker->run(cases, take_answer);
+        if (at == cases.back().number + 1) at = chunk.to;  // what follows is other shards'
       }
     } catch (const Interrupted&) {
       stop_ = true;
@@ -294,26 +293,43 @@ class Campaign {
     finish(chunk, at, std::move(tally));
     for (const Suspect& suspect : suspects) {
       if (stopped()) return;
-      look_into(suspect, worker);
+      look_into(suspect);
     }
   }
 
-  // The stored case on its lane; what it is expected to come to passes.
-  Answer run_stored(std::uint64_t number, WorkerLink& worker) {
-    const auto& [which, lane] = stored_[number];
-    const StoredCase& stored = options_.stored[which];
-    Answer answer;
-    answer.number = number;
-    answer.ranks = stored.value.geometry.tp;
-    answer.checks = worker.examine(lane, case_to_json(options_.ops->at(stored.value.op), stored.value), {stored.law});
-    const bool fixed = state_.lanes[lane].kernel.find('@') == std::string::npos;
+  // Those of the shard's numbers in [from, to) as a worker takes them.
+  std::vector<Assignment> assignments(std::uint64_t from, std::uint64_t to) {
+    std::vector<Assignment> cases;
+    for (std::uint64_t number = from; number < to; ++number) {
+      if (!is_ours(number)) continue;
+      const std::size_t lane = lane_of(number);
+      const Case value = case_of(number);
+      const std::vector<std::string> laws =
+          number < stored_.size() ? std::vector<std::string>{options_.stored[stored_[number].first].law}
+                                  : checks_of(state_.lanes[lane], turn_of(round_, number - stored_.size()).index);
+      cases.push_back({number, lane, case_to_json(options_.ops->at(value.op), value), laws, value.geometry.tp});
+    }
+    return cases;
+  }
+
+  // Of a stored case, what it is expected to come to passes.
+  void expect(Answer& answer) const {
+    if (answer.number >= stored_.size()) return;
+    const auto& [which, lane] = stored_[answer.number];
+    const Expectation& expected = options_.stored[which].expected;
+    if (state_.lanes[lane].kernel.find('@') != std::string::npos || expected.status == Status::pass) return;
     for (Check& check : answer.checks) {
-      if (!fixed || stored.expected.status == Status::pass || check.status != stored.expected.status) continue;
-      const auto& reasons = stored.expected.reasons;
-      if (reasons && std::find(reasons->begin(), reasons->end(), check.reason) == reasons->end()) continue;
+      if (check.status != expected.status) continue;
+      if (expected.reasons && std::find(expected.reasons->begin(), expected.reasons->end(), check.reason) == expected.reasons->end())
+        continue;
       check = Check{check.law, Status::pass, {}, {}, {}, {}, {}, {}};
     }
-    return answer;
+  }
+
+  Case case_of(std::uint64_t number) {
+    if (number < stored_.size()) return options_.stored[stored_[number].first].value;
+    const Turn turn = turn_of(round_, number - stored_.size());
+    return sources_[turn.lane]->at(turn.index);
   }
 
   std::size_t lane_of(std::uint64_t number) const {
@@ -353,18 +369,8 @@ class Campaign {
     state_.told[answer.number] = std::move(told);
   }
 
-  Case case_of(std::uint64_t number, std::unique_ptr<WorkerLink>& worker) {
-    if (number < stored_.size()) return options_.stored[stored_[number].first].value;
-    ensure(worker);
-    const json::Value drawn =
-        worker->ask(json::Object{{"draw", static_cast<std::int64_t>(number - stored_.size())}});
-    const json::Value* value = drawn.find("case");
-    if (value == nullptr) throw HarnessError("a worker drew no case");
-    return case_from_json(*options_.ops, *value, "a worker's case");
-  }
-
   // Runs the case again and makes it small, in workers of its own; keeps what comes of it in a file.
-  void look_into(const Suspect& suspect, std::unique_ptr<WorkerLink>& worker) {
+  void look_into(const Suspect& suspect) {
     const std::size_t lane = lane_of(suspect.number);
     Finding finding;
     finding.signature = signature_of(state_.lanes[lane], suspect.check);
@@ -374,10 +380,12 @@ class Campaign {
     finding.seed = options_.spec.seed;
     finding.backend = options_.spec.backend;
     finding.check = suspect.check;
-    finding.value = finding.from = case_of(suspect.number, worker);
+    finding.value = finding.from = case_of(suspect.number);
     finding.replay = replay_of(lane, suspect.check.law);
     if (!keep(finding, false)) return;
     const Op& op = options_.ops->at(finding.value.op);
+    // In a process that nothing has happened in: what an earlier case broke in its own is not this one's.
+    std::unique_ptr<WorkerLink> worker;
     const auto evaluate = [&](const Case& value) {
       for (int attempt = 0;; ++attempt) {
         ensure(worker);
@@ -385,8 +393,6 @@ class Campaign {
         if (!was_killed(checks) || attempt >= kPatience) return checks;
       }
     };
-    // The first time in a process that nothing has happened in: what an earlier case broke there is not this one's.
-    worker.reset();
     int same = 0;
     for (int run = 0; run < options_.reruns; ++run) {
       if (stopped()) return;
@@ -505,8 +511,7 @@ class Campaign {
   }
 
   std::vector<LaneCoverage> coverage() {
-    std::unique_ptr<WorkerLink> worker = start_worker(false);
-    return coverage_of(indices_done({state_}), *worker);
+    return coverage_of(indices_done({state_}), sources_);
   }
 
   const CampaignOptions& options_;
@@ -514,6 +519,7 @@ class Campaign {
   Journal journal_;
   CampaignState state_;
   std::vector<std::size_t> round_;
+  std::vector<std::unique_ptr<CaseSource>> sources_;         // by lane
   std::vector<std::pair<std::size_t, std::size_t>> stored_;  // by number: which stored case, on which lane
   std::uint64_t next_ = 0, end_ = 0;
   std::unique_ptr<WorkerLink> first_;

@@ -38,6 +38,7 @@ struct CampaignOptions {
   int jobs = 1;                                          // workers
   std::optional<std::chrono::seconds> time;              // after which no further case is begun
   std::vector<StoredCase> stored;
+  std::optional<Case> base;                              // each case is this one with a seed of its own, in place of generated ones
   std::vector<std::string> worker;                       // the words that start one, worker_words() included
   std::vector<std::string> replay;                       // the words of a replay line: "dcpcheck", "run", …
   std::chrono::milliseconds case_limit{60'000}, start_limit{600'000};

@@ -29,18 +29,13 @@ std::vector<Intervals> indices_done(const std::vector<CampaignState>& shards) {
   return indices;
 }
 
-std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices, WorkerLink& worker) {
+std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices,
+                                      const std::vector<std::unique_ptr<CaseSource>>& sources) {
   std::vector<LaneCoverage> all;
   for (std::size_t lane = 0; lane < indices.size(); ++lane) {
-    json::Array covered;
-    for (const auto& [from, to] : indices[lane].all())
-      covered.push_back(json::Array{static_cast<std::int64_t>(from), static_cast<std::int64_t>(to)});
-    const json::Value answer =
-        worker.ask(json::Object{{"covered", std::move(covered)}, {"lane", static_cast<std::int64_t>(lane)}});
-    const Reader reader(answer, "a worker's answer");
-    LaneCoverage one{lane, reader.at("coverage").value(), 0};
-    if (const auto first = reader.find("first")) one.first = first->integer(0, std::numeric_limits<std::int64_t>::max());
-    all.push_back(std::move(one));
+    const json::Value answer = sources[lane]->coverage(indices[lane]);
+    const Reader reader(answer, "a lane's coverage");
+    all.push_back({lane, reader.at("coverage").value(), reader.at("first").integer(0, std::numeric_limits<std::int64_t>::max())});
   }
   return all;
 }

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "harness/campaign/source.hpp"
 #include "harness/campaign/state.hpp"
-#include "harness/campaign/worker_link.hpp"
 #include "harness/core/json.hpp"
 
 namespace dcpcheck {
@@ -19,7 +20,8 @@ struct LaneCoverage {
 // By lane: the indices of the first cases, more than a covering array takes, that the shards have run between them.
 std::vector<Intervals> indices_done(const std::vector<CampaignState>& shards);
 
-// Asks a worker of the campaign, which has the generators.
-std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices, WorkerLink& worker);
+// `sources`: the lanes'.
+std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices,
+                                      const std::vector<std::unique_ptr<CaseSource>>& sources);
 
 }  // namespace dcpcheck

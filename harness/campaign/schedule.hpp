@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/json.hpp"
+
 namespace dcpcheck {
 
 struct Lane {
@@ -18,6 +20,7 @@ struct Lane {
   std::int64_t share = 1;         // turns a round, at least 1
   bool judged = true;             // every element is judged; else laws alone are asked
   std::vector<std::string> laws;  // asked besides: one a case, in turn; where none is judged, all of them
+  json::Value declaration{};      // what a kernel from elsewhere declares of its cases; null: nothing
 };
 
 struct Turn {

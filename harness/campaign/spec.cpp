@@ -108,10 +108,7 @@ std::vector<std::string> worker_words(const CampaignSpec& spec) {
   each("--ops", spec.op_folders);
   each("--law", spec.laws);
   for (const auto& [op, share] : spec.shares) each("--share", {op + "=" + std::to_string(share)});
-  if (!spec.base.empty()) each("--from", {spec.base});
-  each("--set", spec.settings);
   if (!spec.memory.empty()) each("--memory", {spec.memory});
-  each("--shard", {std::to_string(spec.shard.index) + "/" + std::to_string(spec.shard.count)});
   return words;
 }
 

@@ -18,14 +18,14 @@ std::uint64_t number_of(const Reader& reader) { return static_cast<std::uint64_t
 json::Value lane_to_json(const Lane& lane) {
   json::Array laws;
   for (const std::string& law : lane.laws) laws.emplace_back(law);
-  return json::Object{
-      {"op", lane.op}, {"kernel", lane.kernel}, {"share", lane.share}, {"judged", lane.judged}, {"laws", std::move(laws)}};
+  return json::Object{{"op", lane.op},         {"kernel", lane.kernel},    {"share", lane.share},
+                      {"judged", lane.judged}, {"laws", std::move(laws)}, {"declaration", lane.declaration}};
 }
 
 Lane lane_from_json(const Reader& reader) {
-  reader.object({"op", "kernel", "share", "judged", "laws"});
+  reader.object({"op", "kernel", "share", "judged", "laws", "declaration"});
   Lane lane{reader.at("op").string(), reader.at("kernel").string(), reader.at("share").integer(1, 1000),
-            reader.at("judged").boolean(), {}};
+            reader.at("judged").boolean(), {}, reader.at("declaration").value()};
   for (const Reader& law : reader.at("laws").elements()) lane.laws.push_back(law.string());
   return lane;
 }

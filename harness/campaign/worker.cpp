@@ -12,7 +12,6 @@
 
 #include "harness/campaign/answer.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/philox.hpp"
 #include "harness/core/reader.hpp"
 
 namespace dcpcheck {
@@ -20,6 +19,7 @@ namespace {
 
 const std::string kSource = "a campaign's request";
 constexpr std::int64_t kMost = std::int64_t{1} << 62;
+constexpr json::Limits kLimits{.bytes = std::size_t{64} << 20, .depth = 48};
 
 // Lines from a descriptor.
 class Lines {
@@ -56,33 +56,6 @@ void say(int out, const json::Value& value) {
   }
 }
 
-Generator& generator_of(Service& service, ServedLane& lane) {
-  if (!lane.generator) {
-    GenerateOptions options;
-    const Op& op = *lane.op;
-    const Kernel& kernel = *lane.kernel;
-    if (!op.pipeline.empty() || kernel.declared) {
-      options.check = [&service, &op, &kernel, memory = options.memory](const Case& value) {
-        if (!op.pipeline.empty()) check_generate(*service.bench.ops, op, value, memory, "case");
-        // Of cases that the kernel is not for none is drawn.
-        if (!kernel.declared || kernel.op != op.name) return;
-        const std::string why = why_not(*kernel.declared, make_plan(op, value, memory));
-        if (!why.empty()) throw InputError(why);
-      };
-    }
-    lane.generator = std::make_unique<Generator>(op, options);
-  }
-  return *lane.generator;
-}
-
-Case case_at(Service& service, std::size_t lane_number, std::uint64_t index) {
-  ServedLane& lane = service.lanes[lane_number];
-  if (!lane.base) return generator_of(service, lane)(service.seed, index);
-  Case value = *lane.base;
-  value.seed = Stream(service.seed, "campaign").word(index);
-  return value;
-}
-
 Check check_of(const Service& service, const Trial& trial, std::string law, Verdict verdict) {
   Check check;
   check.law = std::move(law);
@@ -98,9 +71,6 @@ Check check_of(const Service& service, const Trial& trial, std::string law, Verd
   return check;
 }
 
-// Seconds, by what they went into.
-using Spent = std::map<std::string, double>;
-
 class Watch {
  public:
   explicit Watch(Spent& spent) : spent_(spent) {}
@@ -110,14 +80,32 @@ class Watch {
     spent_[what] += std::chrono::duration<double>(now - last_).count();
     last_ = now;
   }
+  // What has passed since then is counted elsewhere.
+  void skip() { last_ = std::chrono::steady_clock::now(); }
 
  private:
   Spent& spent_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-std::vector<Check> examine(const Service& service, ServedLane& lane, const Case& value, const std::vector<std::string>& laws,
-                           WorkerPage& page, Watch& watch) {
+json::Value to_json(const std::vector<Check>& checks) {
+  json::Array array;
+  for (const Check& check : checks) array.push_back(dcpcheck::to_json(check));
+  return array;
+}
+
+std::vector<std::string> strings_of(const Reader& reader) {
+  std::vector<std::string> strings;
+  for (const Reader& one : reader.elements()) strings.push_back(one.string());
+  return strings;
+}
+
+}  // namespace
+
+std::vector<Check> examine(const Service& service, ServedLane& lane, std::uint64_t number, const Case& value,
+                           const std::vector<std::string>& laws, WorkerPage& page, Spent& spent) {
+  Watch watch(spent);
+  page.begin(number, !lane.launched);
   Trial trial(service.bench, *lane.op, *lane.kernel, value);
   watch.lap("inputs");
   std::vector<Check> checks;
@@ -137,102 +125,33 @@ std::vector<Check> examine(const Service& service, ServedLane& lane, const Case&
     checks.push_back(check_of(service, trial, name, verdict_of(*law, apply(*law, trial))));
     watch.lap("laws");
   }
-  return checks;
-}
-
-json::Value to_json(const std::vector<Check>& checks) {
-  json::Array array;
-  for (const Check& check : checks) array.push_back(dcpcheck::to_json(check));
-  return array;
-}
-
-std::vector<std::string> strings_of(const Reader& reader) {
-  std::vector<std::string> strings;
-  for (const Reader& one : reader.elements()) strings.push_back(one.string());
-  return strings;
-}
-
-// Which pairs of buckets those of the lane's first cases meet whose indices `done` says.
-json::Value coverage(Service& service, std::size_t number, const Reader& done) {
-  ServedLane& lane = service.lanes[number];
-  if (lane.base) return json::Object{{"coverage", json::Value()}};
-  Generator& generator = generator_of(service, lane);
-  Coverage met(generator.dimensions(), generator.covering().met);
-  for (const Reader& range : done.elements()) {
-    const std::vector<Reader> ends = range.elements();
-    const std::uint64_t most = generator.covering_cases();
-    const auto end = std::min<std::uint64_t>(most, static_cast<std::uint64_t>(ends.at(1).integer(0, kMost)));
-    for (auto index = static_cast<std::uint64_t>(ends.at(0).integer(0, kMost)); index < end; ++index)
-      met.add(make_plan(*lane.op, generator(service.seed, index), generator.options().memory));
-  }
-  return json::Object{{"coverage", met.to_json()}, {"first", static_cast<std::int64_t>(generator.covering_cases())}};
-}
-
-}  // namespace
-
-Case draw(Service& service, std::uint64_t number) {
-  std::vector<Lane> lanes;
-  for (const ServedLane& served : service.lanes) lanes.push_back(served.lane);
-  const Turn turn = turn_of(round_of(lanes), number);
-  return case_at(service, turn.lane, turn.index);
-}
-
-void run_numbers(Service& service, std::uint64_t from, std::uint64_t to, WorkerPage& page, int out) {
-  std::vector<Lane> lanes;
-  for (const ServedLane& served : service.lanes) lanes.push_back(served.lane);
-  const std::vector<std::size_t> round = round_of(lanes);
-  Spent spent;
-  Watch watch(spent);
-  for (std::uint64_t number = from; number < to; ++number) {
-    if (!belongs(service.shard, round.size(), number)) continue;
-    const Turn turn = turn_of(round, number);
-    ServedLane& lane = service.lanes[turn.lane];
-    page.begin(number, !lane.launched);
-    const Case value = case_at(service, turn.lane, turn.index);
-    watch.lap("drawing");
-    const std::vector<Check> checks = examine(service, lane, value, checks_of(lane.lane, turn.index), page, watch);
-    lane.launched = true;
-    say(out, json::Object{{"number", static_cast<std::int64_t>(number)},
-                          {"ranks", value.geometry.tp},
-                          {"checks", to_json(checks)}});
-    watch.lap("telling");
-  }
+  lane.launched = true;
   page.end();
-  json::Object seconds;
-  for (const auto& [what, some] : spent) seconds.emplace_back(what, some);
-  say(out, json::Object{{"ran", json::Array{static_cast<std::int64_t>(from), static_cast<std::int64_t>(to)}},
-                        {"spent", std::move(seconds)}});
+  return checks;
 }
 
 void serve(Service& service, WorkerPage& page, int in, int out) {
   Lines lines(in);
   while (const std::optional<std::string> line = lines.next()) {
-    const json::Value request = json::parse(*line, kSource);
-    const Reader reader(request, kSource);
-    const auto lane_of = [&] {
-      return static_cast<std::size_t>(reader.at("lane").integer(0, static_cast<std::int64_t>(service.lanes.size()) - 1));
-    };
-    if (const auto range = reader.find("run")) {
-      const std::vector<Reader> ends = range->elements();
-      run_numbers(service, static_cast<std::uint64_t>(ends.at(0).integer(0, kMost)),
-                  static_cast<std::uint64_t>(ends.at(1).integer(0, kMost)), page, out);
-    } else if (const auto given = reader.find("examine")) {
-      ServedLane& lane = service.lanes[lane_of()];
-      const Case value = case_from_json(*service.bench.ops, given->value(), kSource);
-      Spent spent;
-      Watch watch(spent);
-      page.begin(0, !lane.launched);
-      const std::vector<Check> checks = examine(service, lane, value, strings_of(reader.at("laws")), page, watch);
-      lane.launched = true;
-      page.end();
-      say(out, json::Object{{"checks", to_json(checks)}});
-    } else if (const auto number = reader.find("draw")) {
-      const auto wanted = static_cast<std::uint64_t>(number->integer(0, kMost));
-      const Case value = draw(service, wanted);
-      say(out, json::Object{{"case", case_to_json(service.bench.ops->at(value.op), value)}});
-    } else {
-      say(out, coverage(service, lane_of(), reader.at("covered")));
+    const json::Value request = json::parse(*line, kSource, kLimits);
+    Spent spent;
+    Watch watch(spent);
+    for (const Reader& one : Reader(request, kSource).elements()) {
+      const std::int64_t number = one.at("number").integer(0, kMost);
+      const std::int64_t last = static_cast<std::int64_t>(service.lanes.size()) - 1;
+      ServedLane& lane = service.lanes[static_cast<std::size_t>(one.at("lane").integer(0, last))];
+      const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kSource);
+      const std::vector<std::string> laws = strings_of(one.at("laws"));
+      watch.lap("talking");
+      const std::vector<Check> checks =
+          examine(service, lane, static_cast<std::uint64_t>(number), value, laws, page, spent);
+      watch.skip();
+      say(out, json::Object{{"number", number}, {"checks", to_json(checks)}});
+      watch.lap("talking");
     }
+    json::Object seconds;
+    for (const auto& [what, some] : spent) seconds.emplace_back(what, some);
+    say(out, json::Object{{"spent", std::move(seconds)}});
   }
 }
 

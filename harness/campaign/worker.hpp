@@ -1,17 +1,16 @@
-// A worker's end: it runs the cases that its campaign names, and says what came of each.
+// A worker's end: it runs the cases that its campaign hands it, and says what came of each.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "harness/campaign/answer.hpp"
 #include "harness/campaign/schedule.hpp"
 #include "harness/campaign/worker_page.hpp"
 #include "harness/exec/workbench.hpp"
-#include "properties/generators.hpp"
 #include "properties/law.hpp"
 
 namespace dcpcheck {
@@ -21,27 +20,25 @@ struct ServedLane {
   Lane lane;
   const Op* op = nullptr;
   const Kernel* kernel = nullptr;
-  std::optional<Case> base;              // each case is this one with a seed of its own, in place of a generated one
-  std::unique_ptr<Generator> generator;  // made when it is first needed
-  bool launched = false;                 // the kernel, in this process
+  bool launched = false;  // in this process: a first launch may be compiled
 };
 
 struct Service {
   Workbench bench;
   std::vector<ServedLane> lanes;
-  std::uint64_t seed = 0;
-  Shard shard;
   // What is wrong, a sentence each.
   std::function<std::vector<std::string>(const Trial& trial, const Verdict& verdict)> describe;
 };
 
-// The case of a number: of a generated one, they begin at 0. Throws InputError where the lane's kernel is for no case that its generator finds.
-Case draw(Service& service, std::uint64_t number);
+// Seconds, by what they went into.
+using Spent = std::map<std::string, double>;
 
-// Runs the shard's numbers in [from, to) and says what came of each, a line each, on `out`; then how long what took.
-void run_numbers(Service& service, std::uint64_t from, std::uint64_t to, WorkerPage& page, int out);
+// Holds a case of the lane to `laws`, "" standing for the judging of every element. Adds to `spent` what went where. Throws
+// HarnessError where the backend fails.
+std::vector<Check> examine(const Service& service, ServedLane& lane, std::uint64_t number, const Case& value,
+                           const std::vector<std::string>& laws, WorkerPage& page, Spent& spent);
 
-// Answers requests, a line each, that come on `in`, on `out`, until there are no more. Throws HarnessError where the backend fails.
+// Answers requests, a line each, that come on `in`, on `out`, until there are no more. Throws as examine does.
 void serve(Service& service, WorkerPage& page, int in, int out);
 
 }  // namespace dcpcheck

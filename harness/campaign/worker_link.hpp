@@ -18,6 +18,15 @@
 
 namespace dcpcheck {
 
+// A case that is handed to a worker.
+struct Assignment {
+  std::uint64_t number = 0;
+  std::size_t lane = 0;
+  json::Value value;              // case_to_json
+  std::vector<std::string> laws;  // it is held to; "": every element is judged
+  std::int64_t ranks = 0;
+};
+
 struct WorkerOptions {
   std::vector<std::string> words;              // the program and its arguments
   std::chrono::milliseconds case_limit{0};     // that a case may take before it hangs
@@ -39,19 +48,15 @@ class WorkerLink {
   // Whether it can be asked: it has not died.
   bool alive() const { return child_ != nullptr; }
 
-  // Has it run the shard's numbers in [from, to). `told` hears each answer, and says whether to go on: where not, the worker
-  // is ended at once. Where it died the last answer is of the case it was at, and has a check that says how. Returns the first
-  // number that has not been answered.
-  std::uint64_t run(std::uint64_t from, std::uint64_t to, const std::function<bool(const Answer&)>& told);
+  // Has it run the cases, in their order. `told` hears each answer, and says whether to go on: where not, the worker is ended at
+  // once. Where it died the last answer is of the case it was at, and has a check that says how.
+  void run(const std::vector<Assignment>& cases, const std::function<bool(const Answer&)>& told);
 
-  // Holds a case of the lane to `laws`; "": every element.
-  std::vector<Check> examine(std::size_t lane, const json::Value& case_value, const std::vector<std::string>& laws);
+  // One case.
+  std::vector<Check> examine(std::size_t lane, const json::Value& value, const std::vector<std::string>& laws);
 
   // Seconds that run() has taken, by what they went into.
   const std::map<std::string, double>& spent() const { return spent_; }
-
-  // Asks for something that runs no kernel. Throws HarnessError where it died.
-  json::Value ask(const json::Value& request);
 
  private:
   // A line of its; nothing where it died, or took too long over a case: then `death_` says how.

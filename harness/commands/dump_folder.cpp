@@ -105,7 +105,7 @@ class Folder {
     const std::string at = "rank" + std::to_string(rank) + "/";
     for (const TensorPlan& tensor : plan_.tensors)
       if (tensor.role == Role::in && tensor.spec->per_rank) input(tensor, rank, at, rank);
-    RankLaunch launch(plan_, arena_, kernel_, *settings_.backend, memory_, rank, settings_.threads);
+    RankLaunch launch(plan_, arena_, kernel_, *settings_.backend, memory_, rank, rank, settings_.threads);
     LaunchError failed;
     if (run) {
       const Side side{&prepared_.inputs, {}};

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "harness/campaign/source.hpp"
 #include "harness/commands/cases.hpp"
 #include "harness/commands/overrides.hpp"
 #include "harness/commands/select.hpp"
@@ -43,8 +44,6 @@ std::vector<OptionSpec> campaign_options() {
           {"--op", "OP", "Draw cases of this op; default: of the kernels' ops", true},
           {"--law", "NAME", "Ask this law of every case, in place of judging every element and one of the op's laws in turn", true},
           {"--share", "OP=N", "How many turns the op has a round, 1 to 1000; default 50, of a pipeline 1", true},
-          {"--from", "CASE", "Run this case over and over, each time with a seed of its own, in place of generated ones", false},
-          {"--set", "PATH=VALUE", "Put this value into the case of --from, as dcp.world_size=4", true},
           seed_option(),
           memory_option(),
           ops_option(),
@@ -66,27 +65,29 @@ std::map<std::string, std::int64_t> parse_shares(const std::vector<std::string>&
   return shares;
 }
 
+std::optional<Case> base_case(const Context& context, const RunSettings& settings, const std::string& from,
+                              const std::vector<std::string>& overrides) {
+  if (from.empty()) {
+    if (!overrides.empty()) throw InputError("--set changes the case of --from, and none was given");
+    return std::nullopt;
+  }
+  const std::vector<NamedCase> cases = load_cases(context, {from}, {{}, settings.memory});
+  if (cases.size() != 1) throw InputError("--from takes one case, and there are " + std::to_string(cases.size()));
+  Case base = with_overrides(context.ops, cases.front().file.value, overrides, from);
+  if (!base.stored.empty())
+    throw InputError(from + ": its tensors lie in files beside it, and cases of a campaign have theirs from a seed");
+  return base;
+}
+
 std::vector<ServedLane> lanes_for(Context& context, const RunSettings& settings, const Arguments& arguments) {
   const std::vector<const Kernel*> selected = select_kernels(context, settings.kernels);
   const std::vector<std::string> ops = arguments.all("--op"), laws = arguments.all("--law");
   for (const std::string& op : ops) static_cast<void>(op_named(context, op));
   std::map<std::string, std::int64_t> shares = parse_shares(arguments.all("--share"));
   for (const auto& share : shares) static_cast<void>(op_named(context, share.first));
-  std::optional<Case> base;
-  if (arguments.has("--from")) {
-    const std::vector<NamedCase> from = load_cases(context, {arguments.text("--from")}, {{}, settings.memory});
-    if (from.size() != 1) throw InputError("--from takes one case, and there are " + std::to_string(from.size()));
-    base = with_overrides(context.ops, from.front().file.value, arguments.all("--set"), from.front().reference);
-    if (!base->stored.empty()) throw InputError(from.front().reference + ": its tensors lie in files beside it, and cases of a campaign have theirs from a seed");
-    if (!ops.empty() && (ops.size() != 1 || ops.front() != base->op))
-      throw InputError("--op: the case of --from is one of " + base->op);
-  } else if (arguments.has("--set")) {
-    throw InputError("--set changes the case of --from, and none was given");
-  }
   std::vector<ServedLane> lanes;
   const Workbench bench = bench_of(context, settings, 1);
   const auto add = [&](const Op& op, const Kernel& kernel) {
-    if (base && base->op != op.name) return;
     if (!can_run(bench, op, kernel))
       throw InputError(kernel.name + " cannot run on the " + settings.backend->name() + " backend");
     ServedLane served;
@@ -98,7 +99,7 @@ std::vector<ServedLane> lanes_for(Context& context, const RunSettings& settings,
     served.lane.share = share != shares.end() ? share->second : op.pipeline.empty() ? kShare : kPipelineShare;
     add_laws(served.lane, op, laws);
     if (!served.lane.judged && served.lane.laws.empty()) return;
-    served.base = base;
+    if (kernel.declared && kernel.op == op.name) served.lane.declaration = to_json(*kernel.declared);
     lanes.push_back(std::move(served));
   };
   if (selected.empty()) {
@@ -109,8 +110,7 @@ std::vector<ServedLane> lanes_for(Context& context, const RunSettings& settings,
   }
   for (const Kernel* kernel : selected) {
     for (const auto& [name, op] : context.ops) {
-      const bool wanted = ops.empty() ? (base ? base->op == name : kernel->op == name)
-                                      : std::find(ops.begin(), ops.end(), name) != ops.end();
+      const bool wanted = ops.empty() ? kernel->op == name : std::find(ops.begin(), ops.end(), name) != ops.end();
       if (wanted && runs_on(op, *kernel)) add(op, *kernel);
     }
   }

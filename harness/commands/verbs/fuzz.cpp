@@ -132,6 +132,12 @@ int run(const Arguments& arguments, Context& context) {
   options.stored = stored_cases(context, options.spec.corpora, settings.memory, options.spec.corpus_digest);
   const std::vector<Known> known =
       arguments.has("--known") ? load_known(arguments.text("--known")) : std::vector<Known>{};
+  options.base = base_case(context, settings, options.spec.base, options.spec.settings);
+  // A case of one op is drawn on the kernels of that op alone.
+  if (options.base) {
+    if (options.spec.ops.empty()) options.spec.ops = {options.base->op};
+    if (options.spec.ops != std::vector<std::string>{options.base->op}) throw InputError("--op: the case of --from is one of " + options.base->op);
+  }
   options.worker = worker_command(options.spec, arguments.has("--no-self-test"));
   options.replay = replay_words(context, options.spec);
   options.case_limit = parse_time("--case-limit", arguments.text("--case-limit", "60s"), kMostSeconds);
@@ -195,6 +201,8 @@ Verb fuzz() {
                   {"--out", "DIR", "The campaign's folder; default dcpcheck-campaign", false},
                   {"--resume", "", "Go on with the campaign in the folder", false},
                   {"--corpus", "DIR", "Run the cases of this folder first: DIR/regressions, then DIR/findings, then the rest", true},
+                  {"--from", "CASE", "Run this case over and over, each time with a seed of its own, in place of generated ones", false},
+                  set_option(),
                   {"--shard", "I/N", "Run part I (from 0) of N; /N takes I from Slurm, MPI or Kubernetes", false},
                   {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
                   {"--shrink-evals", "N", "Cases that making a finding small may take (default 400)", false},

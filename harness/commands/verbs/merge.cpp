@@ -1,12 +1,14 @@
 #include <filesystem>
-#include <set>
+#include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "harness/campaign/campaign_report.hpp"
 #include "harness/campaign/journal.hpp"
 #include "harness/commands/context.hpp"
+#include "harness/commands/lanes.hpp"
 #include "harness/commands/options.hpp"
-#include "harness/commands/stored.hpp"
 #include "harness/commands/verb.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/output.hpp"
@@ -74,12 +76,12 @@ int run(const Arguments& arguments, Context& context) {
   report.runs = std::move(runs);
   const std::string findings = in(out, "findings");
   gather_findings(context.ops, arguments.operands, findings);
-  WorkerOptions options;
-  options.words = worker_command(report.state.spec, arguments.has("--no-self-test"));
-  options.case_limit = options.start_limit = std::chrono::minutes(10);
-  options.interrupted = context.interrupted;
-  WorkerLink worker(options);
-  report.coverage = coverage_of(indices_done(shards), worker);
+  const RunSettings settings = run_settings(arguments);
+  const std::optional<Case> base = base_case(context, settings, report.state.spec.base, report.state.spec.settings);
+  std::vector<std::unique_ptr<CaseSource>> sources;
+  for (const Lane& lane : report.state.lanes)
+    sources.push_back(std::make_unique<CaseSource>(context.ops, lane, base, report.state.spec.seed));
+  report.coverage = coverage_of(indices_done(shards), sources);
   report.findings = tell_findings(context.ops, report.state, findings, known, today());
   const json::Value document = to_json(context.ops, report);
   ReportFile(in(out, "report.json")).write(json::dump(document, 2) + "\n");
@@ -98,8 +100,7 @@ Verb merge() {
           {{"--out", "DIR", "Where report.json and findings/ go", false},
            {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
            json_option(),
-           ops_option(),
-           self_test_option()},
+           ops_option()},
           run};
 }
 

@@ -93,7 +93,8 @@ Verb rank() {
            backend_option(),
            devices_option(),
            ops_option()},
-          run};
+          run,
+          true};
 }
 
 }  // namespace dcpcheck::verbs

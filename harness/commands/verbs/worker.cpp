@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <utility>
 
 #include "harness/adapters/child.hpp"
+#include "harness/campaign/source.hpp"
 #include "harness/campaign/state.hpp"
 #include "harness/campaign/worker.hpp"
 #include "harness/commands/context.hpp"
@@ -45,9 +48,13 @@ void say(int out, const json::Value& value) {
 void bound_memory(const RunSettings& settings) {
   std::ofstream("/proc/self/oom_score_adj") << "1000";  // where it cannot be had, the limit is still there
   if (settings.backend->name() != "host") return;       // a driver maps more than it takes
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // a sanitizer's shadow is terabytes
   const rlim_t most = static_cast<rlim_t>(settings.memory) + kBesideCases;
   const rlimit limit{most, most};
   if (::setrlimit(RLIMIT_DATA, &limit) != 0) throw_errno("setrlimit(RLIMIT_DATA)");
+#else
+  static_cast<void>(settings);
+#endif
   const rlimit no_core{0, 0};  // one a crash would fill the disk
   if (::setrlimit(RLIMIT_CORE, &no_core) != 0) throw_errno("setrlimit(RLIMIT_CORE)");
 }
@@ -77,6 +84,32 @@ std::pair<std::uint64_t, std::uint64_t> parse_numbers(const std::string& text) {
   return {number(all.substr(0, colon)), number(all.substr(std::min(colon + 1, all.size())))};
 }
 
+// In this process, for a debugger, and to measure what a process of its own costs.
+void run_here(Service& service, const Ops& ops, std::uint64_t seed, const std::string& numbers, int out) {
+  const auto [from, to] = parse_numbers(numbers);
+  std::vector<Lane> lanes;
+  std::vector<std::unique_ptr<CaseSource>> sources;
+  for (const ServedLane& served : service.lanes) {
+    lanes.push_back(served.lane);
+    sources.push_back(std::make_unique<CaseSource>(ops, served.lane, std::nullopt, seed));
+  }
+  const std::vector<std::size_t> round = round_of(lanes);
+  WorkerPage page;
+  Spent spent;
+  for (const std::unique_ptr<CaseSource>& source : sources) static_cast<void>(source->at(0));
+  const auto start = std::chrono::steady_clock::now();
+  for (std::uint64_t number = from; number < to; ++number) {
+    const Turn turn = turn_of(round, number);
+    const Case value = sources[turn.lane]->at(turn.index);
+    const std::vector<Check> checks =
+        examine(service, service.lanes[turn.lane], number, value, checks_of(lanes[turn.lane], turn.index), page, spent);
+    if (is_told(status_of(checks)))
+      say(out, json::Object{{"number", static_cast<std::int64_t>(number)}, {"status", std::string(name_of(status_of(checks)))}});
+  }
+  say(out, json::Object{{"cases", static_cast<std::int64_t>(to - from)},
+                        {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}});
+}
+
 int run(const Arguments& arguments, Context& context) {
   // With the campaign's process this one ends, too, wherever it hangs.
   const pid_t parent = ::getppid();
@@ -100,15 +133,11 @@ int run(const Arguments& arguments, Context& context) {
     Service service;
     service.lanes = lanes_for(context, settings, arguments);
     service.bench = bench_of(context, settings, settings.threads);
-    service.seed = settings.seed.value_or(0);
-    service.shard = parse_shard(arguments.text("--shard", "0/1"));
     service.describe = sentences;
     std::vector<Lane> lanes;
     for (const ServedLane& served : service.lanes) lanes.push_back(served.lane);
     if (arguments.has("--numbers")) {
-      const auto [from, to] = parse_numbers(arguments.text("--numbers"));
-      WorkerPage own;
-      run_numbers(service, from, to, own, out);
+      run_here(service, context.ops, settings.seed.value_or(0), arguments.text("--numbers"), out);
       return 0;
     }
     if (page == MAP_FAILED) throw InputError("worker is called by dcpcheck itself; by hand it needs --numbers FROM:TO");
@@ -127,7 +156,6 @@ int run(const Arguments& arguments, Context& context) {
 Verb worker() {
   Verb verb{"worker", "Run a campaign's cases", "Called by dcpcheck itself.", {}, campaign_options(), run, true};
   verb.options.push_back(threads_option());
-  verb.options.push_back({"--shard", "I/N", "The campaign's shard", false});
   // For a debugger, and to measure what a process of its own costs.
   verb.options.push_back({"--numbers", "FROM:TO", "Run these cases in this process, and say what came of each", false});
   return verb;
