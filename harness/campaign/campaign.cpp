@@ -40,8 +40,8 @@ struct Chunk {
 // A range that is being run: what of it has been done.
 struct OpenRange {
   std::uint64_t to = 0;
-  std::uint64_t next = 0;       // the first number that no worker was given
-  int out = 0;                  // chunks that are being run
+  std::uint64_t next = 0;                                         // the first number that no worker was given
+  int out = 0;                                                    // chunks that are being run
   std::map<std::uint64_t, std::pair<std::uint64_t, Tally>> done;  // by where they begin: where they end
 };
 
@@ -97,7 +97,8 @@ class Campaign {
     const std::string path = (fs::path(options_.folder) / "journal").string();
     const JournalContents before = read_journal(path);  // locked, and without a torn line
     first_ = start_worker(true);
-    const std::vector<Lane> lanes = lanes_from_json(Reader(first_->hello(), "a worker's answer").at("lanes").value(), "a worker");
+    const std::vector<Lane> lanes =
+        lanes_from_json(Reader(first_->hello(), "a worker's answer").at("lanes").value(), "a worker");
     if (before.records.empty()) {
       state_.spec = options_.spec;
       state_.lanes = lanes;
@@ -304,9 +305,9 @@ class Campaign {
       if (!is_ours(number)) continue;
       const std::size_t lane = lane_of(number);
       const Case value = case_of(number);
-      const std::vector<std::string> laws =
-          number < stored_.size() ? std::vector<std::string>{options_.stored[stored_[number].first].law}
-                                  : checks_of(state_.lanes[lane], turn_of(round_, number - stored_.size()).index);
+      const std::vector<std::string> laws = number < stored_.size()
+                                                ? std::vector<std::string>{options_.stored[stored_[number].first].law}
+                                                : checks_of(state_.lanes[lane], turn_of(round_, number - stored_.size()).index);
       cases.push_back({number, lane, case_to_json(options_.ops->at(value.op), value), laws, value.geometry.tp});
     }
     return cases;
@@ -320,7 +321,8 @@ class Campaign {
     if (state_.lanes[lane].kernel.find('@') != std::string::npos || expected.status == Status::pass) return;
     for (Check& check : answer.checks) {
       if (check.status != expected.status) continue;
-      if (expected.reasons && std::find(expected.reasons->begin(), expected.reasons->end(), check.reason) == expected.reasons->end())
+      if (expected.reasons &&
+          std::find(expected.reasons->begin(), expected.reasons->end(), check.reason) == expected.reasons->end())
         continue;
       check = Check{check.law, Status::pass, {}, {}, {}, {}, {}, {}};
     }
@@ -397,8 +399,8 @@ class Campaign {
     for (int run = 0; run < options_.reruns; ++run) {
       if (stopped()) return;
       const std::vector<Check> checks = evaluate(finding.from);
-      const auto again = std::find_if(checks.begin(), checks.end(),
-                                      [&](const Check& one) { return same_failure(one, suspect.check); });
+      const auto again =
+          std::find_if(checks.begin(), checks.end(), [&](const Check& one) { return same_failure(one, suspect.check); });
       same += again != checks.end() ? 1 : 0;
       ++finding.reruns[std::string(name_of(again != checks.end() ? again->status : status_of(checks)))];
     }
@@ -409,10 +411,13 @@ class Campaign {
     const auto valid = [&](const Case& value) {
       if (!op.pipeline.empty()) check_generate(*options_.ops, op, value, options_.memory, "case");
     };
-    Shrunk shrunk = shrink_by(op, finding.from, suspect.check, [&](const Case& value) {
+    Shrunk shrunk = shrink_by(
+        op, finding.from, suspect.check,
+        [&](const Case& value) {
           if (stopped()) throw Interrupted(signal());
           return evaluate(value);
-        }, options_.shrink_evaluations, options_.shrink_time, options_.memory, valid);
+        },
+        options_.shrink_evaluations, options_.shrink_time, options_.memory, valid);
     finding.value = std::move(shrunk.value);
     finding.check = std::move(shrunk.check);
     finding.evaluations = shrunk.evaluations;
@@ -425,8 +430,10 @@ class Campaign {
     const std::string was = finding.id;
     Check flaky = suspect.check;
     flaky.status = Status::flaky;
-    flaky.detail = "run again " + text::count(options_.reruns, "time") + ", the first of them in a process of its own, it came to "
-                   "the same " + text::count(same, "time") + (flaky.detail.empty() ? "" : "; the first time: " + flaky.detail);
+    flaky.detail = "run again " + text::count(options_.reruns, "time") +
+                   ", the first of them in a process of its own, it came to "
+                   "the same " +
+                   text::count(same, "time") + (flaky.detail.empty() ? "" : "; the first time: " + flaky.detail);
     const std::scoped_lock lock(guard_);
     ToldCase& told = state_.told.at(suspect.number);
     for (Check& check : told.checks)
@@ -438,15 +445,16 @@ class Campaign {
     finding.check = flaky;
     finding.signature = signature_of(state_.lanes[told.lane], flaky);
     finding.id = id_of(finding.signature);
-    if (const auto made = state_.investigated.find(finding.id); made != state_.investigated.end() && made->second <= finding.number)
+    if (const auto made = state_.investigated.find(finding.id);
+        made != state_.investigated.end() && made->second <= finding.number)
       return;
     write_finding(*options_.ops, findings_, finding);
     state_.investigated[finding.id] = finding.number;
     journal_.append(finding_made(finding.id, finding.number));
   }
 
-  // Writes the finding unless there is one of a smaller number; says whether it did. Before it has been looked into, it is there
-  // as it is, so that it is not lost.
+  // Writes the finding unless there is one of a smaller number; says whether it did. Before it has been looked into, it is
+  // there as it is, so that it is not lost.
   bool keep(const Finding& finding, bool whole) {
     const std::scoped_lock lock(guard_);
     const auto made = state_.investigated.find(finding.id);
@@ -496,7 +504,8 @@ class Campaign {
   std::string progress(Clock::time_point start) const {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     std::ostringstream line;
-    line << std::fixed << std::setprecision(1) << (seconds > 0 ? static_cast<double>(ran_) / seconds : 0) << " cases/s, " << ran_;
+    line << std::fixed << std::setprecision(1) << (seconds > 0 ? static_cast<double>(ran_) / seconds : 0) << " cases/s, "
+         << ran_;
     const bool counted = options_.spec.cases > 0;
     if (counted) line << " of " << (end_ / options_.spec.shard.count);
     line << " cases, " << text::count(std::ssize(met_), "finding");
@@ -504,15 +513,14 @@ class Campaign {
       const double left = static_cast<double>(end_ / options_.spec.shard.count) - static_cast<double>(ran_);
       line << ", " << static_cast<std::int64_t>(std::max(0.0, left) * seconds / static_cast<double>(ran_)) << " s left";
     } else if (deadline_) {
-      line << ", " << std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(*deadline_ - Clock::now()).count())
+      line << ", "
+           << std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(*deadline_ - Clock::now()).count())
            << " s left";
     }
     return line.str();
   }
 
-  std::vector<LaneCoverage> coverage() {
-    return coverage_of(indices_done({state_}), sources_);
-  }
+  std::vector<LaneCoverage> coverage() { return coverage_of(indices_done({state_}), sources_); }
 
   const CampaignOptions& options_;
   std::string findings_;
@@ -527,10 +535,10 @@ class Campaign {
 
   std::mutex guard_;  // of all below, the journal and the state
   std::deque<OpenRange> open_;
-  std::set<std::size_t> cut_;  // ranges of which a part was not run
+  std::set<std::size_t> cut_;                   // ranges of which a part was not run
   std::map<std::string, std::uint64_t> asked_;  // by a finding's id: the least number that is being looked into
-  std::set<std::string> met_;  // ids of findings
-  std::deque<Suspect> left_over_;  // that an earlier run did not come to look into
+  std::set<std::string> met_;                   // ids of findings
+  std::deque<Suspect> left_over_;               // that an earlier run did not come to look into
   std::int64_t ran_ = 0;
   std::map<std::string, double> spent_;
   std::exception_ptr error_;
@@ -549,8 +557,7 @@ CampaignEnd run_campaign(const CampaignOptions& options) {
   if (there && !options.resume)
     throw InputError(text::printable(options.folder) +
                      " holds a campaign already: --resume goes on with it, --out DIR begins one elsewhere");
-  if (!there && options.resume)
-    throw InputError("--resume: there is no campaign in " + text::printable(options.folder));
+  if (!there && options.resume) throw InputError("--resume: there is no campaign in " + text::printable(options.folder));
   return Campaign(options, journal).run();
 }
 

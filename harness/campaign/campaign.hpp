@@ -25,32 +25,32 @@ namespace dcpcheck {
 
 // A case that is run before those that are generated, on each lane of its op.
 struct StoredCase {
-  std::string name;       // how reports call it
+  std::string name;  // how reports call it
   Case value;
-  std::string law;        // that it is held to; "": every element is judged
-  Expectation expected;   // of a kernel that is not known to be wrong
+  std::string law;       // that it is held to; "": every element is judged
+  Expectation expected;  // of a kernel that is not known to be wrong
 };
 
 struct CampaignOptions {
   CampaignSpec spec;
-  std::string folder;                                    // journal, findings/ and report.json are in it
-  bool resume = false;                                   // go on with what is in the folder
-  int jobs = 1;                                          // workers
-  std::optional<std::chrono::seconds> time;              // after which no further case is begun
+  std::string folder;                        // journal, findings/ and report.json are in it
+  bool resume = false;                       // go on with what is in the folder
+  int jobs = 1;                              // workers
+  std::optional<std::chrono::seconds> time;  // after which no further case is begun
   std::vector<StoredCase> stored;
-  std::optional<Case> base;                              // each case is this one with a seed of its own, in place of generated ones
-  std::vector<std::string> worker;                       // the words that start one, worker_words() included
-  std::vector<std::string> replay;                       // the words of a replay line: "dcpcheck", "run", …
+  std::optional<Case> base;         // each case is this one with a seed of its own, in place of generated ones
+  std::vector<std::string> worker;  // the words that start one, worker_words() included
+  std::vector<std::string> replay;  // the words of a replay line: "dcpcheck", "run", …
   std::chrono::milliseconds case_limit{60'000}, start_limit{600'000};
-  int reruns = 5;                                        // of a case that did not pass
+  int reruns = 5;  // of a case that did not pass
   std::int64_t shrink_evaluations = 400;
-  std::chrono::seconds shrink_time{300};                 // a safety stop
-  std::int64_t memory = 0;                               // bytes that a shrunk case may take
-  std::string tool;                                      // version and revision
+  std::chrono::seconds shrink_time{300};  // a safety stop
+  std::int64_t memory = 0;                // bytes that a shrunk case may take
+  std::string tool;                       // version and revision
   const Ops* ops = nullptr;
   const std::atomic<int>* interrupted = nullptr;
-  std::ostream* progress = nullptr;                      // stderr
-  bool terminal = false;                                 // that is one
+  std::ostream* progress = nullptr;  // stderr
+  bool terminal = false;             // that is one
 };
 
 struct CampaignEnd {

@@ -38,7 +38,8 @@ std::string headline(const TellFinding& one) {
   line += ", " + law_in_words(signature.law) + ": " + std::string(name_of(one.met.check.status)) + " (" + signature.reason;
   if (!signature.buffer.empty()) line += ", " + signature.buffer;
   line += "), " + text::count(one.met.cases, "case");
-  if (one.known) line += ", known: " + one.known->issue + (one.expired ? ", which expired on " : " until ") + one.known->expires;
+  if (one.known)
+    line += ", known: " + one.known->issue + (one.expired ? ", which expired on " : " until ") + one.known->expires;
   return line;
 }
 
@@ -49,8 +50,8 @@ std::string paragraph(const TellFinding& one) {
   if (check.what.empty() && !check.detail.empty()) lines += text::wrap("  " + text::printable(check.detail), kColumns, 4);
   if (!one.finding) return lines;
   const Finding& finding = *one.finding;
-  std::string shrunk = "  smallest case: " + size_in_words(finding.value) + " (from " + size_in_words(finding.from) + ", " +
-                       finding.of + ")";
+  std::string shrunk =
+      "  smallest case: " + size_in_words(finding.value) + " (from " + size_in_words(finding.from) + ", " + finding.of + ")";
   if (!finding.stopped.empty()) shrunk += "; made no smaller " + finding.stopped;
   if (finding.reruns.empty()) shrunk += "; not looked into yet";
   lines += text::wrap(shrunk, kColumns, 4);
@@ -105,10 +106,10 @@ json::Value to_json(const Ops& ops, const CampaignReport& report) {
                        {"cases", one.met.cases},
                        {"first", static_cast<std::int64_t>(one.met.first)}};
     known += one.known && !one.expired ? 1 : 0;
-    entry.emplace_back("known", one.known ? json::Value(json::Object{{"issue", one.known->issue},
-                                                                    {"expires", one.known->expires},
-                                                                    {"expired", one.expired}})
-                                          : json::Value());
+    entry.emplace_back("known",
+                       one.known ? json::Value(json::Object{
+                                       {"issue", one.known->issue}, {"expires", one.known->expires}, {"expired", one.expired}})
+                                 : json::Value());
     if (one.finding) {
       const Finding& finding = *one.finding;
       json::Array what;
@@ -164,10 +165,10 @@ std::string to_text(const CampaignReport& report) {
       lines += "\n" + paragraph(one);
     }
   }
-  lines += "\n" + text::count(tally.cases, "case") + " (" + std::to_string(tally.rank_cases) + " with their ranks): " +
-           (tally.cases == 0 ? "none was run" : counts_in_words(tally.by_status)) + "; " +
-           text::count(std::ssize(report.findings), "finding") + (known > 0 ? ", " + std::to_string(known) + " of them known" : "") +
-           "\n";
+  lines += "\n" + text::count(tally.cases, "case") + " (" + std::to_string(tally.rank_cases) +
+           " with their ranks): " + (tally.cases == 0 ? "none was run" : counts_in_words(tally.by_status)) + "; " +
+           text::count(std::ssize(report.findings), "finding") +
+           (known > 0 ? ", " + std::to_string(known) + " of them known" : "") + "\n";
   return lines;
 }
 

@@ -31,8 +31,8 @@ struct CampaignReport {
 std::vector<TellFinding> tell_findings(const Ops& ops, const CampaignState& state, const std::string& folder,
                                        const std::vector<Known>& known, const std::string& today);
 
-// 0: every case passed or was skipped, or is a finding that is known; 1: there is a finding that is new, or known no longer, or a
-// case that is inconclusive; 3: no case was run; 77: all were skipped.
+// 0: every case passed or was skipped, or is a finding that is known; 1: there is a finding that is new, or known no longer, or
+// a case that is inconclusive; 3: no case was run; 77: all were skipped.
 int exit_code(const CampaignReport& report);
 
 // `runs` is last, so that two documents of the same campaign are the same up to it.

@@ -35,7 +35,8 @@ std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices,
   for (std::size_t lane = 0; lane < indices.size(); ++lane) {
     const json::Value answer = sources[lane]->coverage(indices[lane]);
     const Reader reader(answer, "a lane's coverage");
-    all.push_back({lane, reader.at("coverage").value(), reader.at("first").integer(0, std::numeric_limits<std::int64_t>::max())});
+    all.push_back(
+        {lane, reader.at("coverage").value(), reader.at("first").integer(0, std::numeric_limits<std::int64_t>::max())});
   }
   return all;
 }

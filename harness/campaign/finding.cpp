@@ -51,13 +51,13 @@ json::Value to_json(const Ops& ops, const Finding& finding) {
                      {"stopped", finding.stopped},
                      {"shrunk_from", json::Object{{"id", case_id(op, finding.from)}, {"case", case_to_json(op, finding.from)}}},
                      {"replay", std::move(replay)}};
-  return json::Object{{"schema", "dcpcheck.case/1"},
-                      {"name", "finding-" + finding.id},
-                      {"source", "found in " + finding.of + ": " + finding.signature.kernel + ", " +
-                                     (finding.signature.law.empty() ? "" : finding.signature.law + ": ") +
-                                     finding.signature.reason},
-                      {"case", case_to_json(op, finding.value)},
-                      {"finding", std::move(found)}};
+  return json::Object{
+      {"schema", "dcpcheck.case/1"},
+      {"name", "finding-" + finding.id},
+      {"source", "found in " + finding.of + ": " + finding.signature.kernel + ", " +
+                     (finding.signature.law.empty() ? "" : finding.signature.law + ": ") + finding.signature.reason},
+      {"case", case_to_json(op, finding.value)},
+      {"finding", std::move(found)}};
 }
 
 bool has_finding(const json::Value& document) { return document.find("finding") != nullptr; }
@@ -67,8 +67,8 @@ Finding finding_from_json(const Ops& ops, const json::Value& document, const std
   reader.object({"schema", "name", "source", "expect", "case", "finding"});
   reader.at("schema").one_of({"dcpcheck.case/1"});
   const Reader found = reader.at("finding");
-  found.object({"id", "signature", "check", "number", "of", "seed", "backend", "reruns", "evaluations", "stopped", "shrunk_from",
-                "replay"});
+  found.object({"id", "signature", "check", "number", "of", "seed", "backend", "reruns", "evaluations", "stopped",
+                "shrunk_from", "replay"});
   Finding finding;
   finding.id = found.at("id").string();
   finding.signature = signature_from_json(found.at("signature").value(), source);

@@ -15,17 +15,17 @@ namespace dcpcheck {
 struct Finding {
   std::string id;  // id_of(signature)
   Signature signature;
-  std::uint64_t number = 0;             // the campaign's, of the first case that has it
-  std::string of;                       // that case's name
-  std::uint64_t seed = 0;               // the campaign's
+  std::uint64_t number = 0;  // the campaign's, of the first case that has it
+  std::string of;            // that case's name
+  std::uint64_t seed = 0;    // the campaign's
   std::string backend;
-  Check check;                          // of `value`
-  Case value;                           // shrunk, as far as it was
-  Case from;                            // what it was shrunk from
-  std::map<std::string, int> reruns;    // by status: what came of running `from` again; empty: it has not been
-  std::int64_t evaluations = 0;         // that shrinking took
-  std::string stopped;                  // why shrinking ended before nothing more could be taken away; "": it did not
-  std::vector<std::string> replay;      // the words of the replay line that stand before the file: program, verb, options
+  Check check;                        // of `value`
+  Case value;                         // shrunk, as far as it was
+  Case from;                          // what it was shrunk from
+  std::map<std::string, int> reruns;  // by status: what came of running `from` again; empty: it has not been
+  std::int64_t evaluations = 0;       // that shrinking took
+  std::string stopped;                // why shrinking ended before nothing more could be taken away; "": it did not
+  std::vector<std::string> replay;    // the words of the replay line that stand before the file: program, verb, options
 };
 
 // A case file ("dcpcheck.case/1") with all else under "finding".

@@ -47,7 +47,8 @@ std::pair<std::size_t, std::string> whole_lines(const std::string& text) {
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos) return {0, text.empty() ? "" : "the first line has no end"};
   const std::size_t begin = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
-  if (const std::string wrong = damage(std::string_view(text).substr(begin, end - begin)); !wrong.empty()) return {begin, wrong};
+  if (const std::string wrong = damage(std::string_view(text).substr(begin, end - begin)); !wrong.empty())
+    return {begin, wrong};
   return {end + 1, end + 1 == text.size() ? "" : "it has no end"};
 }
 
@@ -69,7 +70,8 @@ JournalContents read_journal(const std::string& path) {
     const std::string_view line = std::string_view(text).substr(at, stop - at);
     const std::string source = text::printable(path) + ", line " + std::to_string(number);
     if (const std::string wrong = damage(line); !wrong.empty())
-      throw InputError(source + " is damaged: " + wrong + "; it is not the last, so the journal was changed after it was written");
+      throw InputError(source + " is damaged: " + wrong +
+                       "; it is not the last, so the journal was changed after it was written");
     contents.records.push_back(json::parse(line.substr(kChecksum + 1), source, kLimits));
     at = stop + 1;
   }
@@ -114,7 +116,8 @@ void Journal::append(const json::Value& record) {
       static_cast<void>(::ftruncate(file_, before.st_size));
       static_cast<void>(::fdatasync(file_));
       errno = error;
-      throw_errno(path_ + ": the campaign stops, as its journal could not be written; what it has done until now is kept (--resume)");
+      throw_errno(path_ +
+                  ": the campaign stops, as its journal could not be written; what it has done until now is kept (--resume)");
     }
     at += static_cast<std::size_t>(wrote);
   }

@@ -52,7 +52,8 @@ Shard parse_shard(std::string_view text) {
   const std::size_t slash = std::min(text.find('/'), text.size());
   const Shard shard{number(text.substr(0, slash)), number(text.substr(std::min(slash + 1, text.size())))};
   if (shard.count == 0 || shard.count > 1'000'000 || shard.index >= shard.count)
-    throw InputError("--shard " + text::printable(text) + ": the index goes from 0 to one below the count, which is at most 1000000");
+    throw InputError("--shard " + text::printable(text) +
+                     ": the index goes from 0 to one below the count, which is at most 1000000");
   return shard;
 }
 

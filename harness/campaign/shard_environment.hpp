@@ -16,8 +16,8 @@ struct PlacedShard {
 };
 
 // `get` is std::getenv. Slurm: index = place in the job array x tasks of the step + rank in the step; Open MPI: the rank; an
-// indexed job of Kubernetes: its index, of which it does not say how many there are; GoogleTest: its shard. nullopt where none of
-// these is there. Throws InputError where a variable is no number, or index and count do not fit.
+// indexed job of Kubernetes: its index, of which it does not say how many there are; GoogleTest: its shard. nullopt where none
+// of these is there. Throws InputError where a variable is no number, or index and count do not fit.
 std::optional<PlacedShard> shard_of_environment(const std::function<const char*(const char*)>& get);
 
 // The shard that `given` (--shard; "" where it was not given) and the environment come to: "i/n" as it is; "/n" with the

@@ -44,9 +44,7 @@ TEST(ShardEnvironment, AJobArrayOfSeveralTasksCountsThemAll) {
 }
 
 // A batch script has the rank 0 and the job's tasks, and runs once.
-TEST(ShardEnvironment, ABatchScriptIsNoShard) {
-  EXPECT_EQ(shard({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), "0/1");
-}
+TEST(ShardEnvironment, ABatchScriptIsNoShard) { EXPECT_EQ(shard({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), "0/1"); }
 
 TEST(ShardEnvironment, WithoutACountItIsAskedFor) {
   EXPECT_THROW(shard({{"JOB_COMPLETION_INDEX", "3"}}), InputError);

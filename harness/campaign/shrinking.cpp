@@ -28,8 +28,7 @@ Shrunk shrink_by(const Op& op, const Case& value, const Check& check, const Eval
       }
       ++shrunk.evaluations;
       const std::vector<Check> checks = evaluate(candidate);
-      const auto same =
-          std::find_if(checks.begin(), checks.end(), [&](const Check& one) { return same_failure(one, check); });
+      const auto same = std::find_if(checks.begin(), checks.end(), [&](const Check& one) { return same_failure(one, check); });
       if (same == checks.end()) continue;
       shrunk.value = std::move(candidate);
       shrunk.check = *same;

@@ -1,5 +1,6 @@
-// Where a lane's cases come from: drawn by its op's generator, or one case over and over with seeds of its own. Drawn here rather
-// than in workers, which begin anew whenever a kernel ends them: the array that covers all pairs of buckets takes a second to make.
+// Where a lane's cases come from: drawn by its op's generator, or one case over and over with seeds of its own. Drawn here
+// rather than in workers, which begin anew whenever a kernel ends them: the array that covers all pairs of buckets takes a
+// second to make.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@
 
 namespace dcpcheck {
 
-// A kernel's declaration as far as it says which cases it is for, and back. Throws InputError, its sentence beginning with `source`.
+// A kernel's declaration as far as it says which cases it is for, and back. Throws InputError, its sentence beginning with
+// `source`.
 json::Value to_json(const Declaration& declaration);
 Declaration declaration_from_json(const json::Value& value, const std::string& source);
 

@@ -35,20 +35,21 @@ std::string hex(std::uint64_t value) {
 json::Value to_json(const CampaignSpec& spec) {
   json::Object shares;
   for (const auto& [op, share] : spec.shares) shares.emplace_back(op, share);
-  return json::Object{{"seed", hex(spec.seed)},
-                      {"backend", spec.backend},
-                      {"kernels", array_of(spec.kernels)},
-                      {"ops", array_of(spec.ops)},
-                      {"op_folders", array_of(spec.op_folders)},
-                      {"laws", array_of(spec.laws)},
-                      {"shares", std::move(shares)},
-                      {"from", spec.base},
-                      {"set", array_of(spec.settings)},
-                      {"corpora", array_of(spec.corpora)},
-                      {"corpus_digest", spec.corpus_digest},
-                      {"memory", spec.memory},
-                      {"cases", static_cast<std::int64_t>(spec.cases)},
-                      {"shard", json::Array{static_cast<std::int64_t>(spec.shard.index), static_cast<std::int64_t>(spec.shard.count)}}};
+  return json::Object{
+      {"seed", hex(spec.seed)},
+      {"backend", spec.backend},
+      {"kernels", array_of(spec.kernels)},
+      {"ops", array_of(spec.ops)},
+      {"op_folders", array_of(spec.op_folders)},
+      {"laws", array_of(spec.laws)},
+      {"shares", std::move(shares)},
+      {"from", spec.base},
+      {"set", array_of(spec.settings)},
+      {"corpora", array_of(spec.corpora)},
+      {"corpus_digest", spec.corpus_digest},
+      {"memory", spec.memory},
+      {"cases", static_cast<std::int64_t>(spec.cases)},
+      {"shard", json::Array{static_cast<std::int64_t>(spec.shard.index), static_cast<std::int64_t>(spec.shard.count)}}};
 }
 
 CampaignSpec spec_from_json(const json::Value& value, const std::string& source) {

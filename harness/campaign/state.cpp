@@ -18,14 +18,18 @@ std::uint64_t number_of(const Reader& reader) { return static_cast<std::uint64_t
 json::Value lane_to_json(const Lane& lane) {
   json::Array laws;
   for (const std::string& law : lane.laws) laws.emplace_back(law);
-  return json::Object{{"op", lane.op},         {"kernel", lane.kernel},    {"share", lane.share},
+  return json::Object{{"op", lane.op},         {"kernel", lane.kernel},   {"share", lane.share},
                       {"judged", lane.judged}, {"laws", std::move(laws)}, {"declaration", lane.declaration}};
 }
 
 Lane lane_from_json(const Reader& reader) {
   reader.object({"op", "kernel", "share", "judged", "laws", "declaration"});
-  Lane lane{reader.at("op").string(), reader.at("kernel").string(), reader.at("share").integer(1, 1000),
-            reader.at("judged").boolean(), {}, reader.at("declaration").value()};
+  Lane lane{reader.at("op").string(),
+            reader.at("kernel").string(),
+            reader.at("share").integer(1, 1000),
+            reader.at("judged").boolean(),
+            {},
+            reader.at("declaration").value()};
   for (const Reader& law : reader.at("laws").elements()) lane.laws.push_back(law.string());
   return lane;
 }
@@ -119,12 +123,13 @@ CampaignState merged(const std::vector<CampaignState>& shards, const std::vector
     spec.shard.index = first.spec.shard.index;
     const std::string other = difference(first.spec, spec);
     if (!other.empty() || spec.cases != first.spec.cases)
-      throw InputError(names[i] + " and " + names.front() + " are of campaigns with another " + (other.empty() ? "--cases" : other));
+      throw InputError(names[i] + " and " + names.front() + " are of campaigns with another " +
+                       (other.empty() ? "--cases" : other));
     if (lanes_to_json(shards[i].lanes) != lanes_to_json(first.lanes) || shards[i].stored != first.stored)
       throw InputError(names[i] + " and " + names.front() + " were run with other kernels, ops, laws or stored cases");
     if (const auto [twice, added] = by_index.emplace(shards[i].spec.shard.index, i); !added)
-      throw InputError(names[i] + " and " + names[twice->second] + " are the same shard, " + std::to_string(twice->first) + " of " +
-                       std::to_string(count));
+      throw InputError(names[i] + " and " + names[twice->second] + " are the same shard, " + std::to_string(twice->first) +
+                       " of " + std::to_string(count));
     if (first.spec.cases == 0) continue;
     for (std::uint64_t number = 0, end = first.stored + first.spec.cases; number < end; ++number) {
       const std::uint64_t next = std::min(shards[i].done.next_outside(number), end);

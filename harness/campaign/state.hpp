@@ -1,5 +1,5 @@
-// What a campaign has come to, as its journal's records tell it: the live campaign, one that is resumed and the merging of several
-// all read and add up the same.
+// What a campaign has come to, as its journal's records tell it: the live campaign, one that is resumed and the merging of
+// several all read and add up the same.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace dcpcheck {
 // A case that did not pass.
 struct ToldCase {
   std::size_t lane = 0;
-  std::string name;                // of a stored case what it is called, of a generated one "case <index> of seed <seed>"
-  std::vector<Check> checks;       // those that are told
+  std::string name;           // of a stored case what it is called, of a generated one "case <index> of seed <seed>"
+  std::vector<Check> checks;  // those that are told
 };
 
 struct CampaignState {
   CampaignSpec spec;
   std::vector<Lane> lanes;
-  std::uint64_t stored = 0;                          // how many of the first numbers are stored cases
-  Intervals done;                                    // numbers; those of other shards in between, too
-  Tally tally;                                       // of those
-  std::map<std::uint64_t, ToldCase> told;            // by number, of ranges in the middle of which it ended, too
-  std::map<std::string, std::uint64_t> investigated; // by a finding's id: the number of the case that it was made of
+  std::uint64_t stored = 0;                           // how many of the first numbers are stored cases
+  Intervals done;                                     // numbers; those of other shards in between, too
+  Tally tally;                                        // of those
+  std::map<std::uint64_t, ToldCase> told;             // by number, of ranges in the middle of which it ended, too
+  std::map<std::string, std::uint64_t> investigated;  // by a finding's id: the number of the case that it was made of
 };
 
 json::Value lanes_to_json(const std::vector<Lane>& lanes);

@@ -72,10 +72,10 @@ TEST(CampaignState, FindingsAreOneASignatureOfTheFirstCase) {
   by_law.law = "chunking";
   Check unsure = failure("none", "");
   unsure.status = Status::inconclusive;
-  const CampaignState all = state({opening(spec_of({}, 0), kLanes, 0, ""),
-                                   case_told(7, {0, "case 7", {failure("unwritten", "out"), by_law}}),
-                                   case_told(3, {0, "case 3", {failure("unwritten", "out")}}),
-                                   case_told(5, {1, "case 5", {failure("unwritten", "out")}}), case_told(6, {0, "case 6", {unsure}})});
+  const CampaignState all =
+      state({opening(spec_of({}, 0), kLanes, 0, ""), case_told(7, {0, "case 7", {failure("unwritten", "out"), by_law}}),
+             case_told(3, {0, "case 3", {failure("unwritten", "out")}}),
+             case_told(5, {1, "case 5", {failure("unwritten", "out")}}), case_told(6, {0, "case 6", {unsure}})});
   const auto findings = findings_of(all);
   ASSERT_EQ(findings.size(), 3U);
   const Signature first{"op", "builtin:op@fault", "", "unwritten", "out"};

@@ -14,11 +14,11 @@ using StatusCounts = std::map<Status, std::int64_t>;
 
 struct Tally {
   std::int64_t cases = 0;
-  StatusCounts by_status;                        // cases, by their own status
-  std::map<std::string, StatusCounts> by_op;     // likewise
-  std::map<std::string, StatusCounts> by_law;    // checks; "": every element judged
-  std::map<std::string, std::int64_t> skipped;   // checks, by why
-  std::int64_t rank_cases = 0;                   // cases times their ranks
+  StatusCounts by_status;                       // cases, by their own status
+  std::map<std::string, StatusCounts> by_op;    // likewise
+  std::map<std::string, StatusCounts> by_law;   // checks; "": every element judged
+  std::map<std::string, std::int64_t> skipped;  // checks, by why
+  std::int64_t rank_cases = 0;                  // cases times their ranks
 
   void add(const std::string& op, std::int64_t ranks, const std::vector<Check>& checks);
   void add(const Tally& other);

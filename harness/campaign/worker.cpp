@@ -143,8 +143,7 @@ void serve(Service& service, WorkerPage& page, int in, int out) {
       const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kSource);
       const std::vector<std::string> laws = strings_of(one.at("laws"));
       watch.lap("talking");
-      const std::vector<Check> checks =
-          examine(service, lane, static_cast<std::uint64_t>(number), value, laws, page, spent);
+      const std::vector<Check> checks = examine(service, lane, static_cast<std::uint64_t>(number), value, laws, page, spent);
       watch.skip();
       say(out, json::Object{{"number", number}, {"checks", to_json(checks)}});
       watch.lap("talking");

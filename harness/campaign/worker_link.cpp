@@ -80,9 +80,7 @@ std::optional<json::Value> WorkerLink::hear() {
     const Child::Heard heard = unsent_ ? child_->ask(*std::exchange(unsent_, std::nullopt), slice, options_.interrupted)
                                        : child_->hear(slice, options_.interrupted);
     switch (heard.end) {
-      case Child::End::line:
-        try {
-          return json::parse(heard.text, source());
+      case Child::End::line: try { return json::parse(heard.text, source());
         } catch (const InputError&) {
           bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
           return std::nullopt;
@@ -94,18 +92,19 @@ std::optional<json::Value> WorkerLink::hear() {
         std::string how = child_->how_it_ended();
         if (how.empty()) how = "closing its stream";
         const std::string words = child_->last_words();
-        bury(Status::crash, how, "the process that ran it ended by " + how + (words.empty() ? "" : "; its last words: " + words));
+        bury(Status::crash, how,
+             "the process that ran it ended by " + how + (words.empty() ? "" : "; its last words: " + words));
         return std::nullopt;
       }
-      case Child::End::late:
-        break;
+      case Child::End::late: break;
     }
     const std::int64_t since = page_->since.load();
     if (since == 0) continue;
     const auto limit = page_->started.load() != 0 ? options_.case_limit : std::max(options_.case_limit, options_.start_limit);
     if (Clock::now() - Clock::time_point(Clock::duration(since)) < limit) continue;
     const std::string words = child_->last_words();
-    bury(Status::hang, "hang", "it had not ended after " + seconds_of(limit) + (words.empty() ? "" : "; its last words: " + words));
+    bury(Status::hang, "hang",
+         "it had not ended after " + seconds_of(limit) + (words.empty() ? "" : "; its last words: " + words));
     return std::nullopt;
   }
 }
@@ -136,7 +135,8 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
     }
     Answer answer;
     answer.number = static_cast<std::uint64_t>(reader.at("number").integer(0, std::int64_t{1} << 62));
-    for (const Reader& check : reader.at("checks").elements()) answer.checks.push_back(check_from_json(check.value(), source()));
+    for (const Reader& check : reader.at("checks").elements())
+      answer.checks.push_back(check_from_json(check.value(), source()));
     if (next == cases.size() || answer.number != cases[next].number) {
       bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
       if (next < cases.size()) told(Answer{cases[next].number, cases[next].ranks, {death_}});

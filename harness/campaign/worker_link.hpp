@@ -1,4 +1,5 @@
-// A campaign's end of a worker: a process of dcpcheck's own that runs cases, and whose death is a verdict on the case it was at.
+// A campaign's end of a worker: a process of dcpcheck's own that runs cases, and whose death is a verdict on the case it was
+// at.
 #pragma once
 
 #include <atomic>
@@ -28,9 +29,9 @@ struct Assignment {
 };
 
 struct WorkerOptions {
-  std::vector<std::string> words;              // the program and its arguments
-  std::chrono::milliseconds case_limit{0};     // that a case may take before it hangs
-  std::chrono::milliseconds start_limit{0};    // that it may take to start, and a kernel's first case: kernels may be compiled
+  std::vector<std::string> words;            // the program and its arguments
+  std::chrono::milliseconds case_limit{0};   // that a case may take before it hangs
+  std::chrono::milliseconds start_limit{0};  // that it may take to start, and a kernel's first case: kernels may be compiled
   const std::atomic<int>* interrupted = nullptr;
 };
 
@@ -48,8 +49,8 @@ class WorkerLink {
   // Whether it can be asked: it has not died.
   bool alive() const { return child_ != nullptr; }
 
-  // Has it run the cases, in their order. `told` hears each answer, and says whether to go on: where not, the worker is ended at
-  // once. Where it died the last answer is of the case it was at, and has a check that says how.
+  // Has it run the cases, in their order. `told` hears each answer, and says whether to go on: where not, the worker is ended
+  // at once. Where it died the last answer is of the case it was at, and has a check that says how.
   void run(const std::vector<Assignment>& cases, const std::function<bool(const Answer&)>& told);
 
   // One case.

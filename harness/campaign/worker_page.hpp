@@ -1,10 +1,10 @@
 // A page that a worker and its campaign share: what the worker is at, for when it can no longer say so itself.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <algorithm>
 #include <cstring>
 #include <string>
 

@@ -33,7 +33,9 @@ class FuzzTest : public Program {
   }
   Ended fuzz(const std::string& out, const std::vector<std::string>& more) const { return run(words(out, more)); }
 
-  json::Value report(const std::string& out) const { return json::parse(read_file(path(out + "/report.json")), out, {1 << 24, 64}); }
+  json::Value report(const std::string& out) const {
+    return json::parse(read_file(path(out + "/report.json")), out, {1 << 24, 64});
+  }
 
   // The report but for who ran what, where and how long.
   std::string told(const std::string& out) const {
@@ -76,7 +78,11 @@ class FuzzTest : public Program {
   }
 };
 
-const std::vector<std::string> kFaulty{"--kernel", "builtin:fused_norm_rope@k_gated", "--seed", "54907", "--shrink-evals", "60"};
+const std::vector<std::string> kKernel{"--kernel", "builtin:fused_norm_rope@k_gated", "--seed", "54907"};
+
+// The same where how small the findings are is not what is asked.
+const std::vector<std::string> kFaulty{"--kernel", "builtin:fused_norm_rope@k_gated", "--seed", "54907", "--shrink-evals",
+                                       "15"};
 
 std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -84,7 +90,8 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 }
 
 TEST_F(FuzzTest, RightKernelsPassAndTheReportSaysWhatWasRun) {
-  const Ended ended = fuzz("c", {"--op", "fused_q", "--op", "compute_slot_mapping", "--cases", "60", "--seed", "1", "--jobs", "2"});
+  const Ended ended =
+      fuzz("c", {"--op", "fused_q", "--op", "compute_slot_mapping", "--cases", "60", "--seed", "1", "--jobs", "2"});
   EXPECT_EQ(ended.code, 0) << ended.err << ended.out;
   EXPECT_THAT(ended.out, HasSubstr("60 cases ("));
   EXPECT_THAT(ended.out, HasSubstr("0 findings"));
@@ -95,7 +102,7 @@ TEST_F(FuzzTest, RightKernelsPassAndTheReportSaysWhatWasRun) {
 }
 
 TEST_F(FuzzTest, AFaultIsFoundMadeSmallAndReplayedByItsLine) {
-  const Ended ended = fuzz("c", with(kFaulty, {"--cases", "100", "--shrink-evals", "400"}));
+  const Ended ended = fuzz("c", with(kKernel, {"--cases", "100"}));
   EXPECT_EQ(ended.code, 1) << ended.err << ended.out;
   const auto files = findings("c");
   ASSERT_FALSE(files.empty());
@@ -117,12 +124,12 @@ TEST_F(FuzzTest, AFaultIsFoundMadeSmallAndReplayedByItsLine) {
 }
 
 TEST_F(FuzzTest, NeitherJobsNorShardsChangeWhatIsFound) {
-  const std::vector<std::string> campaign = with(kFaulty, {"--cases", "160"});
+  const std::vector<std::string> campaign = with(kFaulty, {"--cases", "96"});
   ASSERT_EQ(fuzz("one", with(campaign, {"--jobs", "1"})).code, 1);
   ASSERT_EQ(fuzz("two", with(campaign, {"--jobs", "2"})).code, 1);
   EXPECT_EQ(told("one"), told("two"));
   EXPECT_EQ(findings("one"), findings("two"));
-  std::vector<std::string> merge{"merge", "--no-self-test", "--out", path("merged")};
+  std::vector<std::string> merge{"merge", "--out", path("merged")};
   for (const char* shard : {"0/3", "1/3", "2/3"}) {
     const std::string out = std::string("shard") + shard[0];
     EXPECT_LE(fuzz(out, with(campaign, {"--shard", shard})).code, 1);
@@ -143,48 +150,58 @@ TEST_F(FuzzTest, NeitherJobsNorShardsChangeWhatIsFound) {
 
 // A kernel that ends or holds its process has failed its case, and nothing else.
 TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
-  const std::vector<std::string> campaign{"--kernel", std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so",
-                                          "--seed",   "7",
-                                          "--cases",  "40",
-                                          "--jobs",   "2",
-                                          "--case-limit", "2s",
-                                          "--start-limit", "3s",
+  const std::vector<std::string> campaign{"--kernel",       std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so",
+                                          "--seed",         "7",
+                                          "--cases",        "40",
+                                          "--jobs",         "2",
                                           "--shrink-evals", "3",
-                                          "--law", "admissible_values"};
+                                          "--memory",       "256MiB",
+                                          "--law",          "admissible_values",
+                                          "--law",          "write_set"};
   ::unsetenv("DCPCHECK_MISBEHAVES");
-  ASSERT_EQ(fuzz("right", campaign).code, 0);
+  const Ended undisturbed = fuzz("right", campaign);
+  ASSERT_EQ(undisturbed.code, 0) << undisturbed.err << undisturbed.out;
   const json::Value right = report("right");
   const std::int64_t cases = at(right, {"tally", "cases"});
-  std::optional<std::int64_t> wrong;
-  for (const auto& [how, status, says] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"wrong", "fail", "inadmissible"},
-           {"segfault", "crash", "signal 11"},
-           {"abort", "crash", "signal 6"},
-           {"memory", "crash", ""},
-           {"exit", "crash", "exit code 0"},
-           {"rounding", "fail", "floating-point-mode"},
-           {"heap", "crash", ""},
-           {"loop", "hang", "hang"}}) {
+  std::optional<std::int64_t> ended_early;  // how many cases end their process
+  for (const auto& [how, status, says] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{{"wrong", "fail", "inadmissible"},
+                                                                      {"rounding", "fail", "floating-point"},
+                                                                      {"segfault", "crash", "signal 11"},
+                                                                      {"abort", "crash", "signal 6"},
+                                                                      {"memory", "crash", "crash"},
+                                                                      {"exit", "crash", "exit code 0"},
+                                                                      {"heap", "crash", "crash"},
+                                                                      {"stdout", "crash", "garbage"},
+                                                                      {"loop", "hang", "hang"}}) {
     ::setenv("DCPCHECK_MISBEHAVES", how.c_str(), 1);
-    const Ended ended = fuzz(how, campaign);
+    const Ended ended =
+        fuzz(how, with(campaign, how == "loop" ? std::vector<std::string>{"--case-limit", "2s", "--start-limit", "2s"}
+                                               : std::vector<std::string>{}));
     ::unsetenv("DCPCHECK_MISBEHAVES");
     EXPECT_EQ(ended.code, 1) << how << ended.err;
     EXPECT_THAT(ended.out, HasSubstr(says)) << how;
-    EXPECT_EQ(findings(how).size(), 1U) << how << ended.out;
+    // An element may be wrong in two ways, a broken heap be noticed in several, and garbage come before the end or after it.
+    EXPECT_GE(findings(how).size(), 1U) << how << ended.out;
+    if (status != "fail" && how != "heap" && how != "stdout") {
+      EXPECT_EQ(findings(how).size(), 1U) << how << ended.out;
+    }
     const json::Value document = report(how);
     EXPECT_EQ(at(document, {"tally", "cases"}), cases) << how;
     const std::int64_t failed = at(document, {"tally", "by_status", status.c_str()});
     EXPECT_GT(failed, 0) << how << ended.out;
-    EXPECT_EQ(failed, wrong.value_or(failed)) << how;  // the same cases as those that come out wrong
-    wrong = failed;
-    EXPECT_EQ(at(document, {"tally", "by_status", "pass"}) + failed, cases) << how;
+    const std::int64_t others = at(document, {"tally", "by_status", "pass"}) + at(document, {"tally", "by_status", "skipped"});
+    EXPECT_EQ(others + failed, cases) << how << ended.out;
+    if (status == "fail") continue;
+    EXPECT_EQ(failed, ended_early.value_or(failed)) << how;
+    ended_early = failed;
   }
 }
 
 TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
   ::setenv("DCPCHECK_MISBEHAVES", "flicker", 1);
-  const Ended ended = fuzz("c", {"--kernel", std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so", "--seed", "7", "--cases",
-                                 "200", "--jobs", "2", "--law", "admissible_values"});
+  const Ended ended = fuzz("c", {"--kernel", std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so", "--seed", "7",
+                                 "--cases", "200", "--jobs", "2", "--law", "admissible_values"});
   ::unsetenv("DCPCHECK_MISBEHAVES");
   // Which process has an even number is the system's choice: either it flickered, or it was always so.
   EXPECT_LE(ended.code, 1) << ended.err;
@@ -196,7 +213,7 @@ TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
 }
 
 TEST_F(FuzzTest, KilledAnywhereItGoesOnToTheSameEnd) {
-  const std::vector<std::string> campaign = with(kFaulty, {"--cases", "400", "--jobs", "2", "--shrink-evals", "20"});
+  const std::vector<std::string> campaign = with(kFaulty, {"--cases", "250", "--jobs", "2"});
   ASSERT_EQ(fuzz("whole", campaign).code, 1);
   std::minstd_rand random(static_cast<unsigned>(::getpid()));
   fs::create_directories(path("killed"));
@@ -245,8 +262,9 @@ TEST_F(FuzzTest, AFolderIsOneCampaigns) {
 
 TEST_F(FuzzTest, WhatIsKnownIsNotRedUntilItsDayIsPast) {
   const auto known = [&](const std::string& expires) {
-    return file("known.json", R"([{"kernel": "builtin:fused_norm_rope@k_gated", "issue": "https://example.org/54907", "expires": ")" +
-                                  expires + "\"}]");
+    return file("known.json",
+                R"([{"kernel": "builtin:fused_norm_rope@k_gated", "issue": "https://example.org/54907", "expires": ")" +
+                    expires + "\"}]");
   };
   const Ended green = fuzz("a", with(kFaulty, {"--cases", "40", "--known", known("2999-01-01")}));
   EXPECT_EQ(green.code, 0) << green.out << green.err;
@@ -262,7 +280,8 @@ TEST_F(FuzzTest, StoredCasesComeFirstAndAFindingStaysInTheCorpus) {
   const auto files = findings("c");
   ASSERT_FALSE(files.empty());
   const std::string name = files.begin()->first;
-  const Ended moved = run({"corpus", "add", path("c/findings/" + name), "--to", path("corpus/regressions"), "--name", "vllm-54907"});
+  const Ended moved =
+      run({"corpus", "add", path("c/findings/" + name), "--to", path("corpus/regressions"), "--name", "vllm-54907"});
   EXPECT_EQ(moved.code, 0) << moved.err;
   EXPECT_FALSE(fs::exists(path("c/findings/" + name)));
   const Ended again = fuzz("d", with(kFaulty, {"--cases", "1", "--corpus", path("corpus")}));
@@ -275,7 +294,9 @@ TEST_F(FuzzTest, StoredCasesComeFirstAndAFindingStaysInTheCorpus) {
 
 TEST_F(FuzzTest, ACorpusOfSeveralHasEachOnce) {
   ASSERT_EQ(fuzz("a", with(kFaulty, {"--cases", "60"})).code, 1);
-  ASSERT_EQ(fuzz("b", with(kFaulty, {"--cases", "60", "--seed", "2"})).code, 1);
+  ASSERT_EQ(
+      fuzz("b", {"--kernel", "builtin:fused_norm_rope@k_gated", "--seed", "2", "--cases", "60", "--shrink-evals", "20"}).code,
+      1);
   const Ended ended = run({"corpus", "merge", path("a/findings"), path("b/findings"), "--out", path("all")});
   EXPECT_EQ(ended.code, 0) << ended.err;
   std::set<std::string> names;
@@ -288,17 +309,20 @@ TEST_F(FuzzTest, ACorpusOfSeveralHasEachOnce) {
 
 TEST_F(FuzzTest, ShrinkDoesByHandWhatACampaignDoes) {
   const std::string case_file = std::string(DCPCHECK_SOURCE_DIR) + "/corpora/issue-54907/512-dcp4.json";
-  const Ended ended = run({"shrink", case_file, "--kernel", "@k_gated", "--backend", "host", "--no-self-test", "--out", path("small.json")});
+  const Ended ended =
+      run({"shrink", case_file, "--kernel", "@k_gated", "--backend", "host", "--no-self-test", "--out", path("small.json")});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("1 token on 2 ranks after"));
-  EXPECT_EQ(run({"run", "--no-self-test", "--backend", "host", "--kernel", "fused_norm_rope@k_gated", path("small.json")}).code, 1);
+  EXPECT_EQ(run({"run", "--no-self-test", "--backend", "host", "--kernel", "fused_norm_rope@k_gated", path("small.json")}).code,
+            1);
   const Ended right = run({"shrink", path("small.json"), "--kernel", "fused_norm_rope", "--backend", "host", "--no-self-test"});
   EXPECT_EQ(right.code, 0) << right.err;
   EXPECT_THAT(right.out, HasSubstr("nothing to make small"));
 }
 
 TEST_F(FuzzTest, OptionsComeFromAFileAndTheCommandLineGoesBeforeIt) {
-  const std::string config = file("dcpcheck.toml", "cases = 10\nseed = 5\nop = [\"compute_slot_mapping\", \"fused_q\"]\nshare = \"fused_q=1\"\n");
+  const std::string config =
+      file("dcpcheck.toml", "cases = 10\nseed = 5\nop = [\"compute_slot_mapping\", \"fused_q\"]\nshare = \"fused_q=1\"\n");
   EXPECT_EQ(fuzz("c", {"--config", config, "--cases", "52"}).code, 0);
   EXPECT_EQ(at(report("c"), {"tally", "by_op", "fused_q", "pass"}), 1);
   const Ended wrong = fuzz("d", {"--config", file("bad.toml", "case = 10\n")});
@@ -307,17 +331,17 @@ TEST_F(FuzzTest, OptionsComeFromAFileAndTheCommandLineGoesBeforeIt) {
 }
 
 TEST_F(FuzzTest, BadInputIsOneSentence) {
-  for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--time", "soon"}, "--time takes a time"},
-           {{"--time", "0"}, "--time takes a time"},
-           {{"--jobs", "0"}, "--jobs takes"},
-           {{"--shard", "3/2"}, "--shard"},
-           {{"--op", "fused_k"}, "did you mean fused_q?"},
-           {{"--law", "nothing"}, "there is no law"},
-           {{"--share", "fused_q=0"}, "--share takes"},
-           {{"--set", "dcp.world_size=2"}, "--from"},
-           {{"--kernel", "lib:/nowhere.so"}, "/nowhere.so"},
-           {{"--corpus", "/nowhere"}, "/nowhere"}}) {
+  for (const auto& [words, says] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{{{"--time", "soon"}, "--time takes a time"},
+                                                                     {{"--time", "0"}, "--time takes a time"},
+                                                                     {{"--jobs", "0"}, "--jobs takes"},
+                                                                     {{"--shard", "3/2"}, "--shard"},
+                                                                     {{"--op", "fused_k"}, "did you mean fused_q?"},
+                                                                     {{"--law", "nothing"}, "there is no law"},
+                                                                     {{"--share", "fused_q=0"}, "--share takes"},
+                                                                     {{"--set", "dcp.world_size=2"}, "--from"},
+                                                                     {{"--kernel", "lib:/nowhere.so"}, "/nowhere.so"},
+                                                                     {{"--corpus", "/nowhere"}, "/nowhere"}}) {
     const Ended ended = fuzz("c", with({"--cases", "1"}, words));
     EXPECT_EQ(ended.code, 2) << words.front() << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(says)) << words.front();

@@ -39,15 +39,16 @@ void add_laws(Lane& lane, const Op& op, const std::vector<std::string>& named) {
 }  // namespace
 
 std::vector<OptionSpec> campaign_options() {
-  return {backend_option(),
-          kernel_option("the fixed kernel of each op"),
-          {"--op", "OP", "Draw cases of this op; default: of the kernels' ops", true},
-          {"--law", "NAME", "Ask this law of every case, in place of judging every element and one of the op's laws in turn", true},
-          {"--share", "OP=N", "How many turns the op has a round, 1 to 1000; default 50, of a pipeline 1", true},
-          seed_option(),
-          memory_option(),
-          ops_option(),
-          self_test_option()};
+  return {
+      backend_option(),
+      kernel_option("the fixed kernel of each op"),
+      {"--op", "OP", "Draw cases of this op; default: of the kernels' ops", true},
+      {"--law", "NAME", "Ask this law of every case, in place of judging every element and one of the op's laws in turn", true},
+      {"--share", "OP=N", "How many turns the op has a round, 1 to 1000; default 50, of a pipeline 1", true},
+      seed_option(),
+      memory_option(),
+      ops_option(),
+      self_test_option()};
 }
 
 std::map<std::string, std::int64_t> parse_shares(const std::vector<std::string>& words) {
@@ -65,13 +66,13 @@ std::map<std::string, std::int64_t> parse_shares(const std::vector<std::string>&
   return shares;
 }
 
-std::optional<Case> base_case(const Context& context, const RunSettings& settings, const std::string& from,
+std::optional<Case> base_case(const Context& context, std::int64_t memory, const std::string& from,
                               const std::vector<std::string>& overrides) {
   if (from.empty()) {
     if (!overrides.empty()) throw InputError("--set changes the case of --from, and none was given");
     return std::nullopt;
   }
-  const std::vector<NamedCase> cases = load_cases(context, {from}, {{}, settings.memory});
+  const std::vector<NamedCase> cases = load_cases(context, {from}, {{}, memory});
   if (cases.size() != 1) throw InputError("--from takes one case, and there are " + std::to_string(cases.size()));
   Case base = with_overrides(context.ops, cases.front().file.value, overrides, from);
   if (!base.stored.empty())

@@ -20,8 +20,9 @@ std::vector<OptionSpec> campaign_options();
 // "OP=N" as a share of the rounds. Throws InputError.
 std::map<std::string, std::int64_t> parse_shares(const std::vector<std::string>& words);
 
-// The case of --from with what --set puts into it; nullopt where `from` is empty. Throws InputError.
-std::optional<Case> base_case(const Context& context, const RunSettings& settings, const std::string& from,
+// The case of --from, of `memory` bytes at the most, with what --set puts into it; nullopt where `from` is empty. Throws
+// InputError.
+std::optional<Case> base_case(const Context& context, std::int64_t memory, const std::string& from,
                               const std::vector<std::string>& overrides);
 
 // Kernels from elsewhere are loaded. Throws InputError where an option names what there is not, or a kernel that the backend

@@ -32,7 +32,8 @@ std::string fault_of(const std::string& kernel) {
   return kernel.starts_with("builtin:") && at != std::string::npos ? kernel.substr(at + 1) : "";
 }
 
-// A finding as a case that stays: what of it was the campaign's is left out; of a known-wrong kernel, what it comes to is expected.
+// A finding as a case that stays: what of it was the campaign's is left out; of a known-wrong kernel, what it comes to is
+// expected.
 json::Value as_regression(const Context& context, const Finding& finding, const std::string& name, const std::string& source) {
   json::Object file{{"schema", "dcpcheck.case/1"}, {"name", name}, {"source", source}};
   const std::string fault = fault_of(finding.signature.kernel);
@@ -62,8 +63,8 @@ int add(const Arguments& arguments, Context& context) {
     const std::string target = (fs::path(folder) / (name + ".json")).string();
     std::error_code error;
     if (fs::exists(target, error)) throw InputError(text::printable(target) + " is there already: --name gives another name");
-    const std::string source =
-        arguments.text("--source", "dcpcheck fuzz: " + finding.of + ", " + finding.signature.kernel + ", " + finding.signature.reason);
+    const std::string source = arguments.text(
+        "--source", "dcpcheck fuzz: " + finding.of + ", " + finding.signature.kernel + ", " + finding.signature.reason);
     ReportFile(target).write(json::dump(as_regression(context, finding, name, source), 2) + "\n");
     if (::unlink(path.c_str()) != 0)
       throw HarnessError(path + " was copied to " + target + ", but cannot be removed: " + std::strerror(errno));
@@ -72,8 +73,8 @@ int add(const Arguments& arguments, Context& context) {
   return 0;
 }
 
-// Of findings one a signature, that of the least number; of other cases one an id. What fails is never left out for what is only
-// stored: a finding's file and a case's have names of their own.
+// Of findings one a signature, that of the least number; of other cases one an id. What fails is never left out for what is
+// only stored: a finding's file and a case's have names of their own.
 int merge(const Arguments& arguments, Context& context) {
   const std::string out = arguments.text("--out");
   if (out.empty()) throw InputError("corpus merge needs --out DIR");
@@ -86,7 +87,8 @@ int merge(const Arguments& arguments, Context& context) {
   for (std::size_t i = 1; i < arguments.operands.size(); ++i) {
     const std::string& folder = arguments.operands[i];
     std::error_code error;
-    if (fs::equivalent(folder, out, error)) throw InputError("--out " + text::printable(out) + " is a corpus that is to be merged");
+    if (fs::equivalent(folder, out, error))
+      throw InputError("--out " + text::printable(out) + " is a corpus that is to be merged");
     for (const NamedCase& named : load_cases(context, {folder}, {{}, std::int64_t{1} << 40})) {
       ++files;
       Kept one{named.reference, json::text_of(named.reference), fs::relative(named.reference, folder, error).string(), 0};
@@ -108,7 +110,8 @@ int merge(const Arguments& arguments, Context& context) {
     // Two cases of one name are both kept.
     std::string name = one.relative;
     if (const auto same = by_name.find(name); same != by_name.end() && same->second != one.text)
-      name = (fs::path(name).parent_path() / (fs::path(name).stem().string() + "-" + key.substr(key.find(' ') + 1) + ".json")).string();
+      name = (fs::path(name).parent_path() / (fs::path(name).stem().string() + "-" + key.substr(key.find(' ') + 1) + ".json"))
+                 .string();
     by_name.emplace(name, one.text);
     const fs::path target = fs::path(out) / name;
     make_folder(target.parent_path().string());
@@ -130,7 +133,8 @@ int run(const Arguments& arguments, Context& context) {
 Verb corpus() {
   return {"corpus",
           "Move a finding into the corpus, or make one corpus of several",
-          "corpus add FILE... moves findings into corpora/regressions (--to), without what was the campaign's. corpus merge DIR... puts "
+          "corpus add FILE... moves findings into corpora/regressions (--to), without what was the campaign's. corpus merge "
+          "DIR... puts "
           "cases and findings together into --out: one a finding and one a case.",
           {"add|merge", "what to do, then a finding's files, or folders", true, true},
           {{"--to", "DIR", "add: where to; default corpora/regressions", false},

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iomanip>
 #include <map>
-#include <sstream>
 #include <random>
+#include <sstream>
 #include <utility>
 
 #include "harness/campaign/campaign.hpp"
@@ -130,19 +130,20 @@ int run(const Arguments& arguments, Context& context) {
     options.time = parse_time("--time", arguments.text("--time", std::to_string(kDefaultSeconds) + "s"), kMostSeconds);
   options.jobs = parse_jobs(arguments, settings);
   options.stored = stored_cases(context, options.spec.corpora, settings.memory, options.spec.corpus_digest);
-  const std::vector<Known> known =
-      arguments.has("--known") ? load_known(arguments.text("--known")) : std::vector<Known>{};
-  options.base = base_case(context, settings, options.spec.base, options.spec.settings);
+  const std::vector<Known> known = arguments.has("--known") ? load_known(arguments.text("--known")) : std::vector<Known>{};
+  options.base = base_case(context, settings.memory, options.spec.base, options.spec.settings);
   // A case of one op is drawn on the kernels of that op alone.
   if (options.base) {
     if (options.spec.ops.empty()) options.spec.ops = {options.base->op};
-    if (options.spec.ops != std::vector<std::string>{options.base->op}) throw InputError("--op: the case of --from is one of " + options.base->op);
+    if (options.spec.ops != std::vector<std::string>{options.base->op})
+      throw InputError("--op: the case of --from is one of " + options.base->op);
   }
   options.worker = worker_command(options.spec, arguments.has("--no-self-test"));
   options.replay = replay_words(context, options.spec);
   options.case_limit = parse_time("--case-limit", arguments.text("--case-limit", "60s"), kMostSeconds);
   options.start_limit = parse_time("--start-limit", arguments.text("--start-limit", "600s"), kMostSeconds);
-  options.shrink_evaluations = static_cast<std::int64_t>(parse_cases("--shrink-evals", arguments.text("--shrink-evals", "400")));
+  options.shrink_evaluations =
+      static_cast<std::int64_t>(parse_cases("--shrink-evals", arguments.text("--shrink-evals", "400")));
   options.shrink_time = parse_time("--shrink-time", arguments.text("--shrink-time", "300s"), kMostSeconds);
   options.memory = settings.memory;
   options.tool = context.tool.version + " (" + context.tool.revision + ")";
@@ -160,8 +161,8 @@ int run(const Arguments& arguments, Context& context) {
   CampaignReport report;
   report.state = std::move(end.state);
   report.coverage = std::move(end.coverage);
-  report.findings = tell_findings(context.ops, report.state, (std::filesystem::path(options.folder) / "findings").string(), known,
-                                  today());
+  report.findings =
+      tell_findings(context.ops, report.state, (std::filesystem::path(options.folder) / "findings").string(), known, today());
   report.runs = json::Array{run_to_json(context, settings, shard, end)};
   const json::Value document = to_json(context.ops, report);
   ReportFile((std::filesystem::path(options.folder) / "report.json").string()).write(json::dump(document, 2) + "\n");
@@ -186,32 +187,34 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb fuzz() {
-  Verb verb{"fuzz",
-            "Run a campaign: generated cases in processes of their own, for a night",
-            "Stored cases come first (--corpus), then generated ones, each judged element by element and held to one law of its op. "
-            "A kernel that crashes or hangs takes the process that runs it, and nothing else. What does not pass is run again, "
-            "made small, and kept in DIR/findings, a case file each; DIR/journal has what was done, so that --resume goes on after "
-            "any end. Case i of a seed depends on the seed, the op and i alone.",
-            {},
-            {},
-            run};
-  verb.options = {{"--time", "TIME", "Begin no case after that time, as 30m or 2h; default 10m where there is no --cases", false},
-                  {"--cases", "N", "Generated cases, over all shards", false},
-                  {"--jobs", "J", "Worker processes; default: as many as there are threads", false},
-                  {"--out", "DIR", "The campaign's folder; default dcpcheck-campaign", false},
-                  {"--resume", "", "Go on with the campaign in the folder", false},
-                  {"--corpus", "DIR", "Run the cases of this folder first: DIR/regressions, then DIR/findings, then the rest", true},
-                  {"--from", "CASE", "Run this case over and over, each time with a seed of its own, in place of generated ones", false},
-                  set_option(),
-                  {"--shard", "I/N", "Run part I (from 0) of N; /N takes I from Slurm, MPI or Kubernetes", false},
-                  {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
-                  {"--shrink-evals", "N", "Cases that making a finding small may take (default 400)", false},
-                  {"--shrink-time", "TIME", "… and time at the most (default 5m)", false},
-                  {"--case-limit", "TIME", "A case that takes longer hangs (default 60s)", false},
-                  {"--start-limit", "TIME", "… and the first one of a kernel in a process, which may compile (default 10m)", false},
-                  {"--config", "FILE", "Options from a TOML file, as time = \"30m\"; the command line goes before it", false},
-                  json_option(),
-                  threads_option()};
+  Verb verb{
+      "fuzz",
+      "Run a campaign: generated cases in processes of their own, for a night",
+      "Stored cases come first (--corpus), then generated ones, each judged element by element and held to one law of its op. "
+      "A kernel that crashes or hangs takes the process that runs it, and nothing else. What does not pass is run again, "
+      "made small, and kept in DIR/findings, a case file each; DIR/journal has what was done, so that --resume goes on after "
+      "any end. Case i of a seed depends on the seed, the op and i alone.",
+      {},
+      {},
+      run};
+  verb.options = {
+      {"--time", "TIME", "Begin no case after that time, as 30m or 2h; default 10m where there is no --cases", false},
+      {"--cases", "N", "Generated cases, over all shards", false},
+      {"--jobs", "J", "Worker processes; default: as many as there are threads", false},
+      {"--out", "DIR", "The campaign's folder; default dcpcheck-campaign", false},
+      {"--resume", "", "Go on with the campaign in the folder", false},
+      {"--corpus", "DIR", "Run the cases of this folder first: DIR/regressions, then DIR/findings, then the rest", true},
+      {"--from", "CASE", "Run this case over and over, each time with a seed of its own, in place of generated ones", false},
+      set_option(),
+      {"--shard", "I/N", "Run part I (from 0) of N; /N takes I from Slurm, MPI or Kubernetes", false},
+      {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
+      {"--shrink-evals", "N", "Cases that making a finding small may take (default 400)", false},
+      {"--shrink-time", "TIME", "… and time at the most (default 5m)", false},
+      {"--case-limit", "TIME", "A case that takes longer hangs (default 60s)", false},
+      {"--start-limit", "TIME", "… and the first one of a kernel in a process, which may compile (default 10m)", false},
+      {"--config", "FILE", "Options from a TOML file, as time = \"30m\"; the command line goes before it", false},
+      json_option(),
+      threads_option()};
   for (OptionSpec& option : campaign_options()) verb.options.push_back(std::move(option));
   return verb;
 }

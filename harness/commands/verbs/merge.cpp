@@ -59,14 +59,14 @@ int run(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const std::string out = arguments.text("--out");
   if (out.empty()) throw InputError("merge needs --out DIR, where the shards come together");
-  const std::vector<Known> known =
-      arguments.has("--known") ? load_known(arguments.text("--known")) : std::vector<Known>{};
+  const std::vector<Known> known = arguments.has("--known") ? load_known(arguments.text("--known")) : std::vector<Known>{};
   std::vector<CampaignState> shards;
   CampaignReport report;
   json::Array runs;
   for (const std::string& folder : arguments.operands) {
     std::error_code error;
-    if (fs::equivalent(folder, out, error)) throw InputError("--out " + text::printable(out) + " is a shard that is to be merged");
+    if (fs::equivalent(folder, out, error))
+      throw InputError("--out " + text::printable(out) + " is a shard that is to be merged");
     const JournalContents contents = read_journal(in(folder, "journal"));
     if (!contents.torn.empty()) *context.err << "dcpcheck: " << contents.torn << "\n";
     shards.push_back(state_of(contents.records, in(folder, "journal")));
@@ -76,8 +76,9 @@ int run(const Arguments& arguments, Context& context) {
   report.runs = std::move(runs);
   const std::string findings = in(out, "findings");
   gather_findings(context.ops, arguments.operands, findings);
-  const RunSettings settings = run_settings(arguments);
-  const std::optional<Case> base = base_case(context, settings, report.state.spec.base, report.state.spec.settings);
+  const std::string& memory = report.state.spec.memory;
+  const std::optional<Case> base = base_case(context, memory.empty() ? std::int64_t{4} << 30 : parse_size(memory),
+                                             report.state.spec.base, report.state.spec.settings);
   std::vector<std::unique_ptr<CaseSource>> sources;
   for (const Lane& lane : report.state.lanes)
     sources.push_back(std::make_unique<CaseSource>(context.ops, lane, base, report.state.spec.seed));
@@ -94,7 +95,8 @@ int run(const Arguments& arguments, Context& context) {
 Verb merge() {
   return {"merge",
           "Make one report of a campaign's shards",
-          "All shards must be there, each of them run to its end where the campaign has a number of cases. What comes of it is what "
+          "All shards must be there, each of them run to its end where the campaign has a number of cases. What comes of it is "
+          "what "
           "one run of all would have told, but for who ran what (runs).",
           {"DIR", "a shard's folder", true, true},
           {{"--out", "DIR", "Where report.json and findings/ go", false},

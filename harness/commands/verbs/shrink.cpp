@@ -65,10 +65,10 @@ int run(const Arguments& arguments, Context& context) {
   const auto valid = [&](const Case& value) {
     if (!op.pipeline.empty()) check_generate(context.ops, op, value, settings.memory, "case");
   };
-  Shrunk shrunk = shrink_by(
-      op, from, *wrong, evaluate,
-      static_cast<std::int64_t>(parse_cases("--shrink-evals", arguments.text("--shrink-evals", "400"))),
-      parse_time("--shrink-time", arguments.text("--shrink-time", "300s"), 86400), settings.memory, valid);
+  Shrunk shrunk =
+      shrink_by(op, from, *wrong, evaluate,
+                static_cast<std::int64_t>(parse_cases("--shrink-evals", arguments.text("--shrink-evals", "400"))),
+                parse_time("--shrink-time", arguments.text("--shrink-time", "300s"), 86400), settings.memory, valid);
   Finding finding;
   finding.signature = signature_of(lanes.front(), shrunk.check);
   finding.id = id_of(finding.signature);
@@ -90,10 +90,10 @@ int run(const Arguments& arguments, Context& context) {
   const auto size = [](const Case& value) {
     return text::count(value.geometry.live_tokens(), "token") + " on " + text::count(value.geometry.tp, "rank");
   };
-  lines += text::wrap(size(from) + " before, " + size(finding.value) + " after " +
-                          text::count(finding.evaluations, "evaluation") +
-                          (finding.stopped.empty() ? ": nothing more can be taken away" : "; it ended " + finding.stopped),
-                      80, 2);
+  lines +=
+      text::wrap(size(from) + " before, " + size(finding.value) + " after " + text::count(finding.evaluations, "evaluation") +
+                     (finding.stopped.empty() ? ": nothing more can be taken away" : "; it ended " + finding.stopped),
+                 80, 2);
   *context.out << lines << replay_line(finding, out) << "\n";
   return 1;
 }
@@ -103,8 +103,10 @@ int run(const Arguments& arguments, Context& context) {
 Verb shrink() {
   return {"shrink",
           "Make a case on which a kernel fails as small as it can be",
-          "Takes requests, tokens, ranks, width and features away as long as the same law reports the same reason in the same buffer, "
-          "each case in a process of its own kind, so that a kernel that crashes or hangs can be shrunk, too. Exits 1 where the case "
+          "Takes requests, tokens, ranks, width and features away as long as the same law reports the same reason in the same "
+          "buffer, "
+          "each case in a process of its own kind, so that a kernel that crashes or hangs can be shrunk, too. Exits 1 where "
+          "the case "
           "fails, 0 where it passes.",
           {"CASE", "a case file, or a finding's", true, false},
           {{"--out", "FILE", "Where the small case goes; default: <id>.json here", false},

@@ -30,8 +30,8 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kOutOfTheWay = 512;                     // descriptors that a kernel is not likely to write to
-constexpr rlim_t kBesideCases = rlim_t{2} << 30;      // bytes that the program takes besides a case's memory
+constexpr int kOutOfTheWay = 512;                 // descriptors that a kernel is not likely to write to
+constexpr rlim_t kBesideCases = rlim_t{2} << 30;  // bytes that the program takes besides a case's memory
 
 int moved(int descriptor) {
   const int high = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kOutOfTheWay);
@@ -46,8 +46,8 @@ void say(int out, const json::Value& value) {
 
 // A kernel that takes all of the memory there is takes its own process with it, and no other.
 void bound_memory(const RunSettings& settings) {
-  std::ofstream("/proc/self/oom_score_adj") << "1000";  // where it cannot be had, the limit is still there
-  if (settings.backend->name() != "host") return;       // a driver maps more than it takes
+  std::ofstream("/proc/self/oom_score_adj") << "1000";               // where it cannot be had, the limit is still there
+  if (settings.backend->name() != "host") return;                    // a driver maps more than it takes
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // a sanitizer's shadow is terabytes
   const rlim_t most = static_cast<rlim_t>(settings.memory) + kBesideCases;
   const rlimit limit{most, most};
@@ -104,7 +104,8 @@ void run_here(Service& service, const Ops& ops, std::uint64_t seed, const std::s
     const std::vector<Check> checks =
         examine(service, service.lanes[turn.lane], number, value, checks_of(lanes[turn.lane], turn.index), page, spent);
     if (is_told(status_of(checks)))
-      say(out, json::Object{{"number", static_cast<std::int64_t>(number)}, {"status", std::string(name_of(status_of(checks)))}});
+      say(out,
+          json::Object{{"number", static_cast<std::int64_t>(number)}, {"status", std::string(name_of(status_of(checks)))}});
   }
   say(out, json::Object{{"cases", static_cast<std::int64_t>(to - from)},
                         {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}});
