@@ -386,9 +386,14 @@ int exit_code(const GoldenCheck& check) {
 std::string render(const GoldenCheck& check) {
   std::string page;
   std::map<GoldenStatus, std::int64_t> counts;
+  std::map<std::string, std::vector<std::string>> skipped;  // by why
   for (const GoldenFinding& finding : check.findings) {
     ++counts[finding.status];
     if (finding.status == GoldenStatus::same) continue;
+    if (finding.status == GoldenStatus::skipped) {
+      skipped[text::list(finding.details)].push_back(text::printable(finding.name.empty() ? finding.id : finding.name));
+      continue;
+    }
     page += text::wrap(text::printable(finding.name.empty() ? finding.id : finding.name) + ", " + text::printable(finding.op) +
                            ", " + text::printable(finding.kernel) + ": " + std::string(name_of(finding.status)),
                        kColumns, 2);
@@ -403,6 +408,8 @@ std::string render(const GoldenCheck& check) {
       page += text::wrap("  " + text::printable(place_in_words(place)), kColumns, 4);
     for (const std::string& detail : finding.details) page += text::wrap("  " + text::printable(detail), kColumns, 4);
   }
+  for (const auto& [why, names] : skipped)
+    page += text::wrap("skipped, as " + text::printable(why) + ": " + text::list(names), kColumns, 2);
   if (!check.without.empty())
     page += text::wrap(text::count(std::ssize(check.without), "case") + " without a golden: " + text::list(check.without),
                        kColumns, 2);

@@ -21,7 +21,9 @@ std::uint64_t canonical_code(const Admissible& expected, std::int64_t index, con
   const auto at = static_cast<std::size_t>(index);
   const double value = expected.value[at];
   if (how.dtype == DType::e4m3) {
-    const std::uint8_t code = narrow_e4m3(narrow_fp32(value / scale), how.e4m3);
+    // Against an infinite scale it matters that the kernel divides an fp32, which may be infinite where the value is not.
+    const double dividend = std::isinf(scale) ? narrow_fp32(value) : value;
+    const std::uint8_t code = narrow_e4m3(narrow_fp32(dividend / scale), how.e4m3);
     return (code & 0x7F) == 0x7F ? nan_code(how.dtype) : code;
   }
   if (std::isnan(value)) return nan_code(how.dtype);

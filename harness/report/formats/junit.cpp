@@ -16,8 +16,9 @@
 namespace dcpcheck::formats {
 namespace {
 
-// As the value of an attribute, or between tags. What XML 1.0 has no way to write stands as U+FFFD.
-std::string escaped(const std::string& raw) {
+// As the value of an attribute; with `text_content`, between tags, where lines end as they do. What XML 1.0 has no way to write
+// stands as U+FFFD.
+std::string escaped(const std::string& raw, bool text_content = false) {
   // The door to JSON replaces what is not UTF-8; its quotes and escapes are not wanted.
   const json::Value read = json::parse(json::dump(json::Array{raw}), "text", {std::size_t{1} << 26, 4});
   const std::string text = *read.get<json::Array>()->front().get<std::string>();
@@ -28,7 +29,7 @@ std::string escaped(const std::string& raw) {
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
-      case '\n': out += "&#10;"; break;
+      case '\n': out += text_content ? "\n" : "&#10;"; break;
       case '\t': out += "&#9;"; break;
       default: out += static_cast<unsigned char>(c) < 0x20 ? std::string("\xEF\xBF\xBD") : std::string(1, c);
     }
@@ -103,10 +104,10 @@ std::string xml(const Test& test) {
   switch (test.kind) {
     case Kind::passed: break;
     case Kind::skipped: text += "      <skipped" + message + "/>\n"; break;
-    case Kind::failed: text += "      <failure" + message + type + ">" + escaped(test.details) + "</failure>\n"; break;
-    case Kind::broken: text += "      <error" + message + type + ">" + escaped(test.details) + "</error>\n"; break;
+    case Kind::failed: text += "      <failure" + message + type + ">" + escaped(test.details, true) + "</failure>\n"; break;
+    case Kind::broken: text += "      <error" + message + type + ">" + escaped(test.details, true) + "</error>\n"; break;
   }
-  if (!test.out.empty()) text += "      <system-out>" + escaped(test.out) + "</system-out>\n";
+  if (!test.out.empty()) text += "      <system-out>" + escaped(test.out, true) + "</system-out>\n";
   return text + "    </testcase>\n";
 }
 
