@@ -121,24 +121,29 @@ std::pair<std::int64_t, std::string> parts_of(const std::string& output) {
   return {std::stoll(output.substr(4, slash - 4)), output.substr(slash + 1)};
 }
 
-// The first wrong element of an output, as the verdict has it. Of a pipeline's it is one of the buffer's in any stage.
+// What a violation is of, as outputs are named.
+std::string output_of(const Violation& violation) {
+  const std::string phase = violation.stage.substr(0, violation.stage.find('.'));
+  return "rank" + std::to_string(violation.rank) + "/" + (phase.empty() ? "" : phase + "." + violation.op + ".") +
+         violation.buffer;
+}
+
+// The first wrong element, as the verdict has it.
+GoldenFinding::Place judged_place(const Violation& violation) {
+  const Element& element = violation.first.front();
+  GoldenFinding::Place place{output_of(violation), {}, false};
+  place.at = {violation.tokens.empty() ? -1 : violation.tokens.front().first,
+              element.index,
+              element.field,
+              element.admissible,
+              element.got,
+              violation.count};
+  return place;
+}
+
 std::optional<GoldenFinding::Place> judged_place(const std::string& output, const Verdict& verdict) {
-  const auto [rank, buffer] = parts_of(output);
-  for (const Violation& violation : verdict.violations) {
-    const std::string name = violation.stage.empty() ? violation.buffer
-                                                     : violation.stage.substr(0, violation.stage.find('.')) + "." +
-                                                           violation.op + "." + violation.buffer;
-    if (violation.rank != rank || name != buffer || violation.first.empty()) continue;
-    const Element& element = violation.first.front();
-    GoldenFinding::Place place{output, {}, false};
-    place.at = {violation.tokens.empty() ? -1 : violation.tokens.front().first,
-                element.index,
-                element.field,
-                element.admissible,
-                element.got,
-                violation.count};
-    return place;
-  }
+  for (const Violation& violation : verdict.violations)
+    if (!violation.first.empty() && output_of(violation) == output) return judged_place(violation);
   return std::nullopt;
 }
 
@@ -185,6 +190,12 @@ GoldenFinding finding_of(const GoldenEntry& was, const GoldenEntry& is) {
 // Looks for the elements behind the digests that differ.
 void locate(GoldenFinding& finding, const GoldenEntry& was, const CaseResult& now, const Kernel& kernel, const Context& context,
             Runner& runner) {
+  if (was.tokens) {  // of a pipeline: where it broke, which is before most of what differs
+    for (const Violation& violation : now.verdict.violations)
+      if (!violation.stage.empty() && !violation.first.empty() && finding.places.size() < kPlaces)
+        finding.places.push_back(judged_place(violation));
+    return;
+  }
   std::vector<const Kernel*> others;
   for (const Kernel& known : context.kernels)
     if (known.name == was.kernel && !was.environment && &known != &kernel) others.push_back(&known);

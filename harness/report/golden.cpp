@@ -160,6 +160,7 @@ GoldenDifference difference_of(const GoldenEntry& was, const GoldenEntry& is) {
   }
   for (const auto& [name, output] : is.outputs)
     if (!was.outputs.contains(name)) wrong.push_back(name);
+  if (!wrong.empty() && was.tokens) wrong.insert(wrong.end(), other_bits.begin(), other_bits.end());  // they may be why
   std::sort(wrong.begin(), wrong.end());
   if (!wrong.empty()) return {GoldenChange::outputs, wrong};
   if (!other_bits.empty()) return {GoldenChange::bits, other_bits};
