@@ -249,6 +249,20 @@ TEST_F(Golden, AWrongKernelIsNoGoldenAndNoMatch) {
                                           HasSubstr("fail (unwritten)"), HasSubstr("1 outputs-differ and 2 skipped")));
 }
 
+// Other bits within every bound are as right: only laws see these kernels.
+TEST_F(Golden, OtherBitsThatAreAsRightAreSaidAndNoFailure) {
+  ASSERT_EQ(
+      run({"golden", "write", "--backend", "host", "--cases", (kCorpora / "laws").string(), "-o", path("laws.golden.json")})
+          .code,
+      0);
+  for (const std::string kernel :
+       {"fused_norm_rope@approximate_where_owned", "@first_of_equals_favoured", "@largest_score_inexact"}) {
+    const Ended other = verify("laws.golden.json", {"--kernel", kernel});
+    EXPECT_EQ(other.code, 0) << kernel << other.out << other.err;
+    EXPECT_THAT(other.out, HasSubstr("other-bits")) << kernel;
+  }
+}
+
 // What is written beside the outputs is in no digest, and is found nevertheless.
 TEST_F(Golden, StrayWritesAreFound) {
   ASSERT_EQ(write("a.golden.json").code, 0);
