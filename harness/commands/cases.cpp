@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEmbedded = "repro:";
+constexpr std::string_view kGolden = ".golden.json";  // may lie among cases, and is none
 
 // What is to be read: its reference, and how.
 struct Source {
@@ -58,7 +59,8 @@ std::vector<Source> sources_of(const Context& context, const std::string& operan
   std::vector<std::string> paths;
   fs::recursive_directory_iterator entries(operand, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error))
-    if (entries->path().extension() == ".json" && !entries->is_directory(error)) paths.push_back(entries->path().string());
+    if (entries->path().extension() == ".json" && !entries->path().string().ends_with(kGolden) && !entries->is_directory(error))
+      paths.push_back(entries->path().string());
   if (error) throw InputError(text::printable(operand) + ": the folder could not be read: " + error.message());
   std::sort(paths.begin(), paths.end());
   std::vector<Source> sources;

@@ -27,8 +27,8 @@ struct CaseRules {
   std::vector<std::string> sets = {};  // --set: fields that are replaced (overrides.hpp)
 };
 
-// The cases of `operands`: files, folders (every *.json under them, by path), and "repro:<name>". Throws InputError with
-// a sentence for each that is missing, malformed, breaks a rule, or takes too much memory.
+// The cases of `operands`: files, folders (every *.json under them but *.golden.json, by path), and "repro:<name>". Throws
+// InputError with a sentence for each that is missing, malformed, breaks a rule, or takes too much memory.
 std::vector<NamedCase> load_cases(const Context& context, const std::vector<std::string>& operands, const CaseRules& rules);
 
 // The same for the embedded corpus.

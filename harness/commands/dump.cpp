@@ -22,14 +22,6 @@ Prepared prepare_dump(const Context& context, const NamedCase& named, const RunS
   return prepare(op, context.references.at(op.name), named.file.value, settings.memory, settings.threads, named.reference);
 }
 
-const Expected& expected_on(Prepared& prepared, std::int64_t rank, int threads) {
-  std::vector<Expected>& ranks = prepared.expected[0];
-  const std::int64_t own = prepared.plan.op->rank_reference ? rank : 0;
-  for (auto next = static_cast<std::int64_t>(ranks.size()); next <= own; ++next)
-    ranks.push_back(prepared.reference(prepared.plan, prepared.inputs, next, {threads, 0}));
-  return ranks[static_cast<std::size_t>(own)];
-}
-
 std::vector<std::int64_t> dense_shape(const TensorPlan& tensor) {
   if (tensor.cache.group.empty()) return tensor.shape;
   return {tensor.cache.blocks, tensor.cache.block_stride};

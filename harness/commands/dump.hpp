@@ -17,9 +17,6 @@ namespace dcpcheck {
 void check_dump(const NamedCase& named);
 Prepared prepare_dump(const Context& context, const NamedCase& named, const RunSettings& settings);
 
-// What is admissible on `rank`, however a kernel sums.
-const Expected& expected_on(Prepared& prepared, std::int64_t rank, int threads);
-
 // The elements of a tensor in C order, taken out of its storage; of a cache, its blocks with the bytes between them.
 std::string dense_elements(const TensorPlan& tensor, const std::byte* storage);
 std::vector<std::int64_t> dense_shape(const TensorPlan& tensor);

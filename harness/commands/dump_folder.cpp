@@ -170,7 +170,7 @@ class Folder {
                {},
                {}};
     const Comparison how = comparison_of(plan_.value, field.dtype);
-    const Expected& expected = expected_on(prepared_, rank, settings_.threads);
+    const Expected& expected = expected_on(prepared_, rank, 0, settings_.threads);
     std::vector<float> scale = scale_of_input(field, scales, rank);
     for (const Span& span : spans) {
       if (span.duty != Duty::must || (tensor.role == Role::cache && span.field != index)) continue;

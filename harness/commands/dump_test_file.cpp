@@ -171,7 +171,7 @@ class TestFile {
 
   json::Value expected_entry(std::int64_t rank) {
     json::Object entry;
-    const Expected& expected = expected_on(prepared_, rank, threads_);
+    const Expected& expected = expected_on(prepared_, rank, 0, threads_);
     for (const TensorPlan& tensor : plan_.tensors) {
       if (tensor.role == Role::out) {
         if (const auto found = expected.find(tensor.name); found != expected.end())

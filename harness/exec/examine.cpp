@@ -141,31 +141,18 @@ class Examiner {
            *at(images_.after_b, byte) == *at(images_.before_b, byte);
   }
 
-  std::vector<std::int64_t> index_of(const Span& span, std::int64_t column) const {
-    if (tensor_.role == Role::cache) {
-      return {span.slot / tensor_.cache.kernel_block_size, span.slot % tensor_.cache.kernel_block_size, column};
-    }
-    if (tensor_.shape.size() == 1) return {span.row};
-    std::vector<std::int64_t> index(tensor_.shape.size());
-    index[0] = span.row;
-    for (std::size_t axis = tensor_.shape.size(); axis-- > 1;) {
-      index[axis] = column % tensor_.shape[axis];
-      column /= tensor_.shape[axis];
-    }
-    return index;
-  }
-
   void note(PartFindings& found, Reason reason, const Span& span, std::int64_t column, const std::string& admissible,
             float scale) const {
     Tally& tally = found.tallies[reason];
     ++tally.count;
-    if (tally.rows.empty() || tally.rows.back() != token_of(span, column)) tally.rows.push_back(token_of(span, column));
+    const std::int64_t token = element_token(tensor_, span, column);
+    if (tally.rows.empty() || tally.rows.back() != token) tally.rows.push_back(token);
     if (tally.first.size() >= kShown) return;
     const FieldState& field = fields_[static_cast<std::size_t>(span.field)];
     const std::int64_t size = size_of(field.plan.dtype);
     const std::int64_t byte = span.begin + (column - span.column) * size;
     Element element;
-    element.index = index_of(span, column);
+    element.index = element_index(tensor_, span, column);
     element.field = field.plan.name;
     element.got = describe_code(at(images_.after_a, byte), field.plan.dtype);
     if (reason == Reason::unwritten) element.got += ", its poison";
@@ -178,11 +165,6 @@ class Examiner {
             ? describe_admissible(*field.expected, span.row * field.expected->columns + column, field.how, scale)
             : admissible;
     tally.first.push_back(std::move(element));
-  }
-
-  // The launch's row that an element belongs to: for slot maps the token is the column.
-  std::int64_t token_of(const Span& span, std::int64_t column) const {
-    return tensor_.role == Role::out && tensor_.spec->rows == Rows::slots ? column : span.row;
   }
 
   void judge(const Span& span, PartFindings& found, std::vector<float>& scales) const {
@@ -306,7 +288,7 @@ class Examiner {
   void worst(PartFindings& found, const Span& span, std::int64_t column, double fraction) const {
     found.worst.fraction = fraction;
     found.worst.buffer = tensor_.name;
-    found.worst.index = index_of(span, column);
+    found.worst.index = element_index(tensor_, span, column);
   }
 
   void untouched(std::int64_t from, std::int64_t to, Reason reason, PartFindings& found) const {
@@ -371,6 +353,23 @@ void merge(PartFindings&& part, PartFindings& whole) {
 
 }  // namespace
 
+std::vector<std::int64_t> element_index(const TensorPlan& tensor, const Span& span, std::int64_t column) {
+  if (tensor.role == Role::cache)
+    return {span.slot / tensor.cache.kernel_block_size, span.slot % tensor.cache.kernel_block_size, column};
+  if (tensor.shape.size() == 1) return {span.row};
+  std::vector<std::int64_t> index(tensor.shape.size());
+  index[0] = span.row;
+  for (std::size_t axis = tensor.shape.size(); axis-- > 1;) {
+    index[axis] = column % tensor.shape[axis];
+    column /= tensor.shape[axis];
+  }
+  return index;
+}
+
+std::int64_t element_token(const TensorPlan& tensor, const Span& span, std::int64_t column) {
+  return tensor.role == Role::out && tensor.spec->rows == Rows::slots ? column : span.row;
+}
+
 Comparison comparison_of(const Case& value, DType dtype) {
   const auto is = [&](const char* option, const char* choice) {
     const auto found = value.contract.find(option);
@@ -432,7 +431,7 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
 }
 
 std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, const std::vector<Span>& spans,
-                          const Images& images) {
+                          const Images& images, const Restate& restate) {
   Sha256 sha;
   sha.add(tensor.name).add("|");
   const auto add_axis = [&](std::int64_t n) { sha.add(n); };
@@ -459,7 +458,8 @@ std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, c
         .add(span.end - span.begin);
     written.assign(a, a + bytes);
     if (buffer.holds_input || std::memcmp(a, b, bytes) == 0) {
-      sha.add("whole");
+      const std::string mark = restate ? restate(span, written) : "";
+      sha.add(mark.empty() ? "whole" : mark);
     } else {
       const std::byte* before_a = images.before_a + place;
       const std::byte* before_b = images.before_b + place;

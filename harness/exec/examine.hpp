@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "harness/core/verdict.hpp"
@@ -43,9 +45,18 @@ BufferFindings examine(const Plan& plan, const TensorPlan& tensor, const ArenaLa
 // How the elements of `dtype` are compared under the case's contract.
 Comparison comparison_of(const Case& value, DType dtype);
 
+// Where an element of a span stands in its tensor, as Element::index has it.
+std::vector<std::int64_t> element_index(const TensorPlan& tensor, const Span& span, std::int64_t column);
+// The launch's row that it belongs to: of slot maps the token is the column.
+std::int64_t element_token(const TensorPlan& tensor, const Span& span, std::int64_t column);
+
+// Puts other bytes in place of those of a span that was written whole; what it returns stands in the digest before them where
+// it is not empty.
+using Restate = std::function<std::string(const Span& span, Bytes& written)>;
+
 // The digest of a buffer after run A: its name, dtype and shape, where it must be written, and the bytes that were
 // written there, NaNs made one. Strides and block padding are not in it.
 std::string digest_buffer(const TensorPlan& tensor, const ArenaBuffer& buffer, const std::vector<Span>& spans,
-                          const Images& images);
+                          const Images& images, const Restate& restate = {});
 
 }  // namespace dcpcheck

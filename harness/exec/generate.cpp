@@ -173,6 +173,9 @@ class Generation {
     conclude(verdict_);
     result.verdict = std::move(verdict_);
     for (const auto& [name, launches] : chains_) result.outputs[name] = combine_digests(launches);
+    const auto sure = [](const TokenStep& step) { return step.known && step.conclusive(); };
+    if (options_.portable && result.verdict.status == Status::pass && std::all_of(steps_.begin(), steps_.end(), sure))
+      result.portable["tokens"] = result.tokens->digest;
     auto all = result.outputs;
     all["tokens"] = result.tokens->digest;
     result.all_digest = combine_digests(all);

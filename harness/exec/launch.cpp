@@ -6,6 +6,7 @@
 
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
+#include "harness/exec/portable.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -117,10 +118,14 @@ LaunchError RankLaunch::run(const Side& a, const Side& b) {
   return launch(one_sided() ? *placement_a_ : *placement_b_, memory_.before_b, memory_.after_b);
 }
 
+const ArenaBuffer& RankLaunch::buffer_of(const TensorPlan& tensor) const {
+  return arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+}
+
 bool RankLaunch::runs_differ() const {
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
-    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    const ArenaBuffer& buffer = buffer_of(tensor);
     for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
       const std::int64_t at = buffer.place(span.begin);
       const auto bytes = static_cast<std::size_t>(span.end - span.begin);
@@ -135,7 +140,7 @@ bool RankLaunch::clean() {
   if (runs_differ() || !touched_.empty()) return false;
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
-    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    const ArenaBuffer& buffer = buffer_of(tensor);
     const auto untouched = [&](std::int64_t begin, std::int64_t end) {
       bool same = true;
       buffer.each_part(begin, end, [&](std::int64_t from, std::int64_t to) {
@@ -161,10 +166,34 @@ const std::map<std::string, std::string>& RankLaunch::digests() {
       memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided()};
   for (const TensorPlan& tensor : plan_.tensors) {
     if (tensor.role == Role::in) continue;
-    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    const ArenaBuffer& buffer = buffer_of(tensor);
     digests_[tensor.name] = digest_buffer(tensor, buffer, write_set(plan_, tensor, *a_.inputs, rank_), images);
   }
   return digests_;
+}
+
+std::map<std::string, std::string> RankLaunch::portable_digests(const Expected& expected) const {
+  const Images images{
+      memory_.before_a.data(), memory_.before_b.data(), memory_.after_a.get(), memory_.after_b.get(), nullptr, one_sided()};
+  std::map<std::string, std::string> digests;
+  for (const TensorPlan& tensor : plan_.tensors) {
+    if (tensor.role == Role::in) continue;
+    const ArenaBuffer& buffer = buffer_of(tensor);
+    digests[tensor.name] =
+        digest_buffer(tensor, buffer, write_set(plan_, tensor, *a_.inputs, rank_), images,
+                      restate_admissible(plan_, tensor, buffer, expected, *a_.inputs, rank_, images.after_a));
+  }
+  return digests;
+}
+
+void RankLaunch::each_written(std::string_view name,
+                              const std::function<void(const Span&, std::span<const std::byte>)>& f) const {
+  const TensorPlan& tensor = plan_.tensor(name);
+  const ArenaBuffer& buffer = buffer_of(tensor);
+  for (const Span& span : write_set(plan_, tensor, *a_.inputs, rank_)) {
+    if (span.duty != Duty::must) continue;
+    f(span, {memory_.after_a.get() + buffer.place(span.begin), static_cast<std::size_t>(span.end - span.begin)});
+  }
 }
 
 LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed) {
@@ -195,7 +224,7 @@ LaunchFindings RankLaunch::judge(const Expected& expected, const Taint& taint, c
     all.guarded += findings.guarded;
     if (all.worst.buffer.empty() || findings.worst.fraction > all.worst.fraction) all.worst = findings.worst;
     for (Violation& violation : findings.violations) all.violations.push_back(std::move(violation));
-    const ArenaBuffer& buffer = arena_.buffer(tensor.in_place_of.empty() ? tensor.name : tensor.in_place_of);
+    const ArenaBuffer& buffer = buffer_of(tensor);
     if (std::find(consumed.begin(), consumed.end(), tensor.name) != consumed.end())
       all.consumed[tensor.name] = digest_consumed(buffer, spans);
   }

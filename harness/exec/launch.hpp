@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -76,6 +77,13 @@ class RankLaunch {
   // After run(): of each buffer, of run A.
   const std::map<std::string, std::string>& digests();
 
+  // After run(): the same of portable digests; `expected` is what is admissible on side A.
+  std::map<std::string, std::string> portable_digests(const Expected& expected) const;
+
+  // After run(): calls f(span, bytes) for each span of buffer `name` that must be written, with what run A left there.
+  void each_written(std::string_view name,
+                    const std::function<void(const Span& span, std::span<const std::byte> bytes)>& f) const;
+
   // After run(). `expected` is what is admissible on side A, `taint` which of it rests on memory that nobody wrote;
   // `consumed` names the buffers of LaunchFindings::consumed.
   LaunchFindings judge(const Expected& expected, const Taint& taint, const std::vector<std::string>& consumed);
@@ -86,6 +94,7 @@ class RankLaunch {
   std::span<const std::byte> before(Poison poison, std::string_view name) const;
 
  private:
+  const ArenaBuffer& buffer_of(const TensorPlan& tensor) const;
   bool one_sided() const { return a_.inputs == b_.inputs; }
   LaunchError launch(Placement& placement, const HostMemory& before, const std::shared_ptr<std::byte>& after);
   void add_touched(const std::vector<Touched>& more);

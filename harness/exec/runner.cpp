@@ -42,15 +42,6 @@ std::string digest_inputs(const Plan& plan, const Inputs& inputs) {
   return combine_digests(digests);
 }
 
-const std::vector<Expected>& expected_for(Prepared& prepared, int lanes, int threads) {
-  std::vector<Expected>& ranks = prepared.expected[lanes];
-  const std::int64_t needed = prepared.plan.op->rank_reference ? prepared.plan.value.geometry.tp : 1;
-  for (auto rank = static_cast<std::int64_t>(ranks.size()); rank < needed; ++rank) {
-    ranks.push_back(prepared.reference(prepared.plan, prepared.inputs, rank, {threads, lanes}));
-  }
-  return ranks;
-}
-
 class CaseRun {
  public:
   CaseRun(Prepared& prepared, const Kernel& kernel, Backend& backend, const RunOptions& options)
@@ -70,7 +61,10 @@ class CaseRun {
       check_interrupted(options_);
       if (!run_rank(rank, result)) break;
     }
-    if (result.verdict.status == Status::skipped) result.outputs.clear();
+    if (result.verdict.status == Status::skipped) {
+      result.outputs.clear();
+      result.portable.clear();
+    }
     if (result.verdict.status != Status::skipped) result.all_digest = combine_digests(result.outputs);
     conclude(result.verdict);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -88,10 +82,11 @@ class CaseRun {
       return false;
     }
     check_interrupted(options_);
-    const Expected& expected =
-        expected_for(prepared_, kernel_.lanes, options_.threads)[plan_.op->rank_reference ? static_cast<std::size_t>(rank) : 0];
+    const Expected& expected = expected_on(prepared_, rank, kernel_.lanes, options_.threads);
     LaunchFindings findings = launch.judge(expected, {}, options_.consumed);
     const std::string prefix = "rank" + std::to_string(rank) + "/";
+    if (options_.portable)
+      for (auto& [name, digest] : launch.portable_digests(expected)) result.portable[prefix + name] = digest;
     for (auto& [name, digest] : findings.digests) result.outputs[prefix + name] = std::move(digest);
     for (auto& [name, digest] : findings.consumed) result.consumed[prefix + name] = std::move(digest);
     add_findings(std::move(findings), verdict);
@@ -132,6 +127,14 @@ Prepared prepare(const Op& op, const Reference& reference, const Case& value, st
   prepared.inputs_digest = digest_inputs(prepared.plan, prepared.inputs);
   prepared.reference = reference;
   return prepared;
+}
+
+const Expected& expected_on(Prepared& prepared, std::int64_t rank, int lanes, int threads) {
+  std::vector<Expected>& ranks = prepared.expected[lanes];
+  const std::int64_t own = prepared.plan.op->rank_reference ? rank : 0;
+  for (std::int64_t next = std::ssize(ranks); next <= own; ++next)
+    ranks.push_back(prepared.reference(prepared.plan, prepared.inputs, next, {threads, lanes}));
+  return ranks[static_cast<std::size_t>(own)];
 }
 
 CaseResult run_case(Prepared& prepared, const Kernel& kernel, Backend& backend, const RunOptions& options) {

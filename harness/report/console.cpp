@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/report/findings.hpp"
+#include "harness/report/label.hpp"
 #include "harness/report/text.hpp"
 
 namespace dcpcheck {
@@ -36,22 +36,10 @@ class Painter {
 
 std::string short_hash(const std::string& digest) { return digest.empty() ? std::string(kNothing) : digest.substr(0, 8); }
 
-bool is_from_elsewhere(const Result& result) { return !result.kernel.starts_with("builtin:"); }
-
-// Of a library, its file without the folders.
-std::string kernel_label(const Result& result) {
-  if (is_from_elsewhere(result)) return text::printable(result.kernel.substr(result.kernel.find_last_of(":/") + 1));
-  return result.fault.empty() ? "fixed" : text::printable(result.fault);
-}
-
 std::string contract_in_words(const Result& result) {
   std::vector<std::string> words;
   for (const auto& [option, value] : result.contract) words.push_back(option + " " + value);
   return text::list(words);
-}
-
-std::string name_label(const Result& result) {
-  return text::printable(result.name.empty() ? result.case_reference : result.name);
 }
 
 // Cells of fixed width, one space between them; trailing spaces are dropped.
@@ -118,8 +106,6 @@ std::vector<Pair> pairs_of(const Report& report) {
   return pairs;
 }
 
-std::string quantity_in_words(const Relation& relation) { return relation.quantity == kKRows ? "K rows" : relation.quantity; }
-
 // "K rows 1a2b3c4d = 1a2b3c4d"; "≠" and the first rank's that differs; "?" where right runs may differ too.
 std::string relation_cell(const Relation* relation) {
   if (relation == nullptr) return std::string(kNothing);
@@ -130,7 +116,8 @@ std::string relation_cell(const Relation* relation) {
     break;
   }
   const std::string sign = relation->equal ? " = " : relation->inconclusive_at ? " ? " : " ≠ ";
-  return quantity_in_words(*relation) + " " + short_hash(relation->dcp1) + sign + short_hash(other);
+  return (relation->quantity == kKRows ? "K rows" : relation->quantity) + " " + short_hash(relation->dcp1) + sign +
+         short_hash(other);
 }
 
 std::string status_cell(const Result* result) {
@@ -172,7 +159,7 @@ std::string plain_table(const Report& report, const Painter& paint) {
   for (const Result& result : report.results) {
     const bool skipped = result.verdict.status == Status::skipped;
     table += line_of(paint,
-                     cells(name_label(result), kernel_label(result), std::string(name_of(result.verdict.status)),
+                     cells(case_label(result), kernel_label(result), std::string(name_of(result.verdict.status)),
                            short_hash(result.all_digest), fraction_cell(result.verdict), mark(result.as_expected, skipped)),
                      result.as_expected || skipped);
   }
@@ -188,18 +175,11 @@ std::string law_table(const Report& report, const Painter& paint) {
   for (const Result& result : report.results) {
     const bool skipped = result.verdict.status == Status::skipped;
     table += line_of(paint,
-                     cells(name_label(result), kernel_label(result), result.law.empty() ? std::string(kNothing) : result.law,
+                     cells(case_label(result), kernel_label(result), result.law.empty() ? std::string(kNothing) : result.law,
                            std::string(name_of(result.verdict.status)), mark(result.as_expected, skipped)),
                      result.as_expected || skipped);
   }
   return table;
-}
-
-std::string expectation_in_words(const Expectation& expected) {
-  std::string line(name_of(expected.status));
-  if (expected.reasons) line += " (" + text::list(*expected.reasons) + ")";
-  if (expected.buffers) line += " in " + (expected.buffers->empty() ? "no buffer" : text::list(*expected.buffers));
-  return line;
 }
 
 // Nothing more to say of it than the table does.
@@ -207,19 +187,13 @@ bool is_plain_pass(const Result& result) { return result.verdict.status == Statu
 
 // What a person needs to know of a result that is broken or a surprise; empty for a plain pass.
 std::string paragraph(const Result& result, const Painter& paint) {
-  const Verdict& verdict = result.verdict;
   if (is_plain_pass(result)) return {};
-  std::string head = name_label(result) + ", " + result.op + " " + kernel_label(result) + ", " + result.backend + ": " +
-                     std::string(name_of(verdict.status));
-  if (verdict.reason != Reason::none) head += " (" + std::string(name_of(verdict.reason)) + ")";
-  head += result.as_expected ? ", as expected" : ", expected " + expectation_in_words(result.expected);
+  std::string head = case_label(result) + ", " + result.op + " " + kernel_label(result) + ", " + result.backend + ": " +
+                     outcome_in_words(result);
   head = text::wrap(head, kColumns, 2);
   head.pop_back();
   std::string body;
-  for (const std::string& sentence : describe_violations(result))
-    body += text::wrap("  " + text::printable(sentence), kColumns, 4);
-  if (!verdict.detail.empty()) body += text::wrap("  " + text::printable(verdict.detail), kColumns, 4);
-  if (!result.cause.empty()) body += text::wrap("  Cause: " + text::printable(result.cause), kColumns, 4);
+  for (const std::string& reason : reasons_of(result)) body += text::wrap("  " + reason, kColumns, 4);
   // Ours follow whatever the case has.
   if (is_from_elsewhere(result) && !result.contract.empty())
     body += text::wrap("  Contract options: " + contract_in_words(result), kColumns, 4);
@@ -244,28 +218,9 @@ std::string left_out_lines(const Report& report) {
   std::string lines = "\nLeft out, because these cases have a sample of their rows judged:\n";
   for (const auto& [result, kernels] : told)
     lines += text::wrap(
-        "  " + name_label(*result) + ", " + text::list(kernels) + ": " + text::count(result->verdict.left_out, "element"),
+        "  " + case_label(*result) + ", " + text::list(kernels) + ": " + text::count(result->verdict.left_out, "element"),
         kColumns, 4);
   return lines;
-}
-
-// Where tokens part, and whether that says anything.
-std::string tokens_sentence(const Relation& relation) {
-  const auto step = first_difference(relation.dcp1_ids, relation.dcp4_ids);
-  const std::string at = " from step " + std::to_string(step.value_or(0)) + " on";
-  std::string line = "tokens under DCP4 differ from those under DCP1" + at;
-  if (!relation.inconclusive_at) return line + ", and should " + (relation.expected_equal ? "" : "not ") + "be equal";
-  line += *relation.inconclusive_at == step ? ", where the choice was"
-                                            : "; at step " + std::to_string(*relation.inconclusive_at) + " the choice was";
-  return line + " too narrow to be sure of: inconclusive";
-}
-
-std::string relation_sentence(const Relation& relation) {
-  const std::string kernel = relation.fault.empty() ? "fixed" : relation.fault;
-  const std::string head = relation.scenario + ", " + kernel + ", " + relation.backend + ": ";
-  if (relation.quantity == kTokens && !relation.equal) return head + tokens_sentence(relation);
-  return head + quantity_in_words(relation) + " under DCP4 " + (relation.equal ? "equal" : "differ from") +
-         " those under DCP1, and should " + (relation.expected_equal ? "" : "not ") + "be equal";
 }
 
 std::string count_line(const Report& report, const Painter& paint) {
@@ -317,7 +272,7 @@ std::string render_console(const Report& report, ConsoleStyle style) {
   page += left_out_lines(report);
   for (const Result& result : report.results) page += paragraph(result, paint);
   for (const Relation& relation : report.relations)
-    if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_sentence(relation)), kColumns, 2);
+    if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_in_words(relation)), kColumns, 2);
   return page + count_line(report, paint);
 }
 

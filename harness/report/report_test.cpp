@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "harness/report/approved_test.hpp"
 #include "harness/report/console.hpp"
 #include "harness/report/json_report.hpp"
 #include "harness/report/sample_report_test.hpp"
@@ -17,16 +16,6 @@
 
 namespace dcpcheck {
 namespace {
-
-// Compares with reports/baselines/<name>. DCPCHECK_APPROVE=1 writes the file instead: look at the difference, commit it.
-void expect_approved(const std::string& name, const std::string& text) {
-  const std::string path = std::string(DCPCHECK_SOURCE_DIR) + "/reports/baselines/" + name;
-  if (std::getenv("DCPCHECK_APPROVE") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::stringstream approved;
-  approved << file.rdbuf();
-  EXPECT_EQ(text, approved.str()) << path << " is the approved output; DCPCHECK_APPROVE=1 takes the new one";
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

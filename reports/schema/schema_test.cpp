@@ -395,4 +395,55 @@ TEST(ReportSchema, AdmitsTokensAndNoEditOfThem) {
   }
 }
 
+TEST(GoldenSchema, AdmitsTheStoredGoldensAndNoEditOfOne) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(kSource / "corpora/golden")) {
+    EXPECT_EQ(errors("golden", load(entry.path())), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 4);
+  Json good = load(kSource / "corpora/golden/issue-54907.golden.json");
+  // One of each kind is enough: valijson takes its time.
+  Json kept = Json::array();
+  for (const Json& entry : good["entries"])
+    if (kept.size() < 2 && (entry.contains("tokens") != kept.empty())) kept.push_back(entry);
+  good["entries"] = kept;
+  ASSERT_EQ(good["entries"].size(), 2U);
+  const auto first = [](Json& d) -> Json& { return d["entries"][0]; };
+  expect_rejected("golden", good,
+                  {{"another schema", [](Json& d) { d["schema"] = "dcpcheck.golden/2"; }},
+                   {"no cases", [](Json& d) { d.erase("cases"); }},
+                   {"a short digest", [&](Json& d) { first(d)["inputs"] = "12"; }},
+                   {"no portable digest", [&](Json& d) { first(d)["outputs"].begin()->erase("portable"); }},
+                   {"an output of no rank", [&](Json& d) { first(d)["outputs"]["kv_c_out"] = *first(d)["outputs"].begin(); }},
+                   {"an unknown field", [&](Json& d) { first(d)["seconds"] = 1; }},
+                   {"an environment without a driver", [&](Json& d) {
+                      first(d)["environment"] = {{"kernel", "a"}, {"architecture", "b"}, {"cuda", nullptr}};
+                    }}});
+}
+
+TEST(GoldenCheckSchema, AdmitsWhatVerifyWritesAndNoEditOfIt) {
+  const fs::path path = fs::temp_directory_path() / ("dcpcheck-golden-check-" + std::to_string(::getpid()) + ".json");
+  const std::string command = std::string("'") + DCPCHECK_PROGRAM + "' golden verify --backend host --kernel @k_gated '" +
+                              (kSource / "corpora/golden/regressions.golden.json").string() + "' --json '" + path.string() +
+                              "' >/dev/null";
+  EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c): the program under test
+  Json good = load(path);
+  fs::remove(path);
+  EXPECT_EQ(errors("golden_check", good), "");
+  Json kept = Json::array();
+  for (const Json& one : good["findings"])
+    if (!one["places"].empty() && kept.empty()) kept.push_back(one);
+  ASSERT_EQ(kept.size(), 1U);
+  good["findings"] = kept;
+  const auto place = [](Json& d) -> Json& { return d["findings"][0]["places"][0]; };
+  expect_rejected(
+      "golden_check", good,
+      {{"another status", [](Json& d) { d["findings"][0]["status"] = "fine"; }},
+       {"no summary", [](Json& d) { d.erase("summary"); }},
+       {"neither was nor admissible", [&](Json& d) { place(d).erase(place(d).contains("was") ? "was" : "admissible"); }},
+       {"both", [&](Json& d) { place(d)["was"] = place(d)["admissible"] = "0x00 (0)"; }},
+       {"a token that is text", [&](Json& d) { place(d)["token"] = "3"; }}});
+}
+
 }  // namespace

@@ -2,12 +2,12 @@
 #include "harness/commands/context.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/commands/relations.hpp"
+#include "harness/commands/report_target.hpp"
 #include "harness/commands/select.hpp"
 #include "harness/commands/suite.hpp"
 #include "harness/commands/verb.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/console.hpp"
-#include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
 }
 
 int run(const Arguments& arguments, Context& context) {
-  const JsonTarget target(arguments, context);
+  const ReportTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments, context.interrupted);
   const CaseRules rules{settings.seed, settings.memory};
   const std::vector<NamedCase> cases = in_order(
@@ -97,7 +97,7 @@ int run(const Arguments& arguments, Context& context) {
   std::string text = render_console(suite.report, {target.colour()});
   for (const Result& result : suite.report.results)
     if (!result.as_expected) text += result.replay + "\n";
-  target.deliver(report_to_json(suite.report), text);
+  target.deliver(suite.report, text);
   const int code = exit_code(suite.report);
   if (code == 3) *context.err << "dcpcheck: nothing was vouched for: no case came to an answer\n";
   return code;
@@ -112,18 +112,18 @@ Verb repro() {
           "against what they expect; the K rows that dense prefill would read are compared between DCP1 and each rank of "
           "DCP4. Exit code 0: everything is as expected, the faults' failures too.",
           {},
-          {backend_option(),
-           devices_option(),
-           transport_option(),
-           distributed_option(),
-           kernel_option("the fixed ones and each fault that a case names"),
-           json_option(),
-           seed_option(),
-           threads_option(),
-           memory_option(),
-           self_test_option(),
-           {"--corpus", "DIR", "Take the cases from this folder; default: those built in", false},
-           {"--list", "", "Show what would run, and run nothing", false}},
+          with_format_options({backend_option(),
+                               devices_option(),
+                               transport_option(),
+                               distributed_option(),
+                               kernel_option("the fixed ones and each fault that a case names"),
+                               json_option(),
+                               seed_option(),
+                               threads_option(),
+                               memory_option(),
+                               self_test_option(),
+                               {"--corpus", "DIR", "Take the cases from this folder; default: those built in", false},
+                               {"--list", "", "Show what would run, and run nothing", false}}),
           run};
 }
 

@@ -1,15 +1,14 @@
 #include "harness/commands/cases.hpp"
 #include "harness/commands/context.hpp"
 #include "harness/commands/options.hpp"
+#include "harness/commands/report_target.hpp"
 #include "harness/commands/select.hpp"
 #include "harness/commands/suite.hpp"
 #include "harness/commands/verb.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/console.hpp"
-#include "harness/report/json_report.hpp"
 #include "harness/report/text.hpp"
 
-#include <filesystem>
 #include <utility>
 
 namespace dcpcheck::verbs {
@@ -83,16 +82,11 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
 }
 
 int run(const Arguments& arguments, Context& context) {
-  const JsonTarget target(arguments, context);
+  const ReportTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
   const std::vector<const Kernel*> selected = select_kernels(context, settings.kernels);
   const std::vector<NamedCase> cases = cases_named(context, arguments, settings);
-  for (const NamedCase& named : cases) {
-    std::error_code error;
-    if (std::filesystem::equivalent(named.reference, arguments.text("--json"), error)) {
-      throw InputError("--json " + arguments.text("--json") + " is a case that is to be run, and would be overwritten");
-    }
-  }
+  for (const NamedCase& named : cases) target.spare(named.reference);
   const std::vector<Job> jobs = jobs_for(context, cases, selected, laws_named(arguments.all("--law")));
   if (arguments.has("--list")) {
     list(jobs, *context.out);
@@ -111,7 +105,7 @@ int run(const Arguments& arguments, Context& context) {
     if (result.as_expected && !single) continue;
     text += (std::exchange(first, false) ? "\n" : "") + result.replay + "\n";
   }
-  target.deliver(report_to_json(report), text);
+  target.deliver(report, text);
   const int code = exit_code(report);
   if (code == 3)
     *context.err << "dcpcheck: nothing was vouched for: "
@@ -127,20 +121,20 @@ Verb run() {
           "Every case is read and checked before the first one runs. The line that repeats a run stands before it, and again "
           "last where it is not as expected.",
           {"CASE", "a case file, a folder of them, or repro:NAME (repro --list shows those)", false, true},
-          {backend_option(),
-           {"--from", "CASE", "In place of CASE…: a case, of which --set replaces fields", false},
-           set_option(),
-           devices_option(),
-           transport_option(),
-           kernel_option("the fixed kernel of the case's op"),
-           json_option(),
-           seed_option(),
-           threads_option(),
-           memory_option(),
-           {"--law", "NAME", "Ask this law alone, in place of judging every element (dcpcheck laws)", true},
-           ops_option(),
-           self_test_option(),
-           {"--list", "", "Show the cases and kernels, and run nothing", false}},
+          with_format_options({backend_option(),
+                               {"--from", "CASE", "In place of CASE…: a case, of which --set replaces fields", false},
+                               set_option(),
+                               devices_option(),
+                               transport_option(),
+                               kernel_option("the fixed kernel of the case's op"),
+                               json_option(),
+                               seed_option(),
+                               threads_option(),
+                               memory_option(),
+                               {"--law", "NAME", "Ask this law alone, in place of judging every element (dcpcheck laws)", true},
+                               ops_option(),
+                               self_test_option(),
+                               {"--list", "", "Show the cases and kernels, and run nothing", false}}),
           static_cast<int (*)(const Arguments&, Context&)>(run)};
 }
 
