@@ -102,6 +102,7 @@ TEST_F(FuzzTest, RightKernelsPassAndTheReportSaysWhatWasRun) {
 }
 
 TEST_F(FuzzTest, AFaultIsFoundMadeSmallAndReplayedByItsLine) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const Ended ended = fuzz("c", with(kKernel, {"--cases", "100"}));
   EXPECT_EQ(ended.code, 1) << ended.err << ended.out;
   const auto files = findings("c");
@@ -124,6 +125,7 @@ TEST_F(FuzzTest, AFaultIsFoundMadeSmallAndReplayedByItsLine) {
 }
 
 TEST_F(FuzzTest, NeitherJobsNorShardsChangeWhatIsFound) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<std::string> campaign = with(kFaulty, {"--cases", "96"});
   ASSERT_EQ(fuzz("one", with(campaign, {"--jobs", "1"})).code, 1);
   ASSERT_EQ(fuzz("two", with(campaign, {"--jobs", "2"})).code, 1);
@@ -150,6 +152,7 @@ TEST_F(FuzzTest, NeitherJobsNorShardsChangeWhatIsFound) {
 
 // A kernel that ends or holds its process has failed its case, and nothing else.
 TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<std::string> campaign{"--kernel",       std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so",
                                           "--seed",         "7",
                                           "--cases",        "40",
@@ -199,6 +202,7 @@ TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
 }
 
 TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   ::setenv("DCPCHECK_MISBEHAVES", "flicker", 1);
   const Ended ended = fuzz("c", {"--kernel", std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so", "--seed", "7",
                                  "--cases", "200", "--jobs", "2", "--law", "admissible_values"});
@@ -213,6 +217,7 @@ TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
 }
 
 TEST_F(FuzzTest, KilledAnywhereItGoesOnToTheSameEnd) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<std::string> campaign = with(kFaulty, {"--cases", "250", "--jobs", "2"});
   ASSERT_EQ(fuzz("whole", campaign).code, 1);
   std::minstd_rand random(static_cast<unsigned>(::getpid()));
@@ -261,6 +266,7 @@ TEST_F(FuzzTest, AFolderIsOneCampaigns) {
 }
 
 TEST_F(FuzzTest, WhatIsKnownIsNotRedUntilItsDayIsPast) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const auto known = [&](const std::string& expires) {
     return file("known.json",
                 R"([{"kernel": "builtin:fused_norm_rope@k_gated", "issue": "https://example.org/54907", "expires": ")" +
@@ -276,6 +282,7 @@ TEST_F(FuzzTest, WhatIsKnownIsNotRedUntilItsDayIsPast) {
 }
 
 TEST_F(FuzzTest, StoredCasesComeFirstAndAFindingStaysInTheCorpus) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   ASSERT_EQ(fuzz("c", with(kFaulty, {"--cases", "60"})).code, 1);
   const auto files = findings("c");
   ASSERT_FALSE(files.empty());
@@ -293,6 +300,7 @@ TEST_F(FuzzTest, StoredCasesComeFirstAndAFindingStaysInTheCorpus) {
 }
 
 TEST_F(FuzzTest, ACorpusOfSeveralHasEachOnce) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   ASSERT_EQ(fuzz("a", with(kFaulty, {"--cases", "60"})).code, 1);
   ASSERT_EQ(
       fuzz("b", {"--kernel", "builtin:fused_norm_rope@k_gated", "--seed", "2", "--cases", "60", "--shrink-evals", "20"}).code,

@@ -114,10 +114,12 @@ TEST_F(Golden, StoredOfTheEdges) {
 }
 
 TEST_F(Golden, StoredOfTheKernelMatrix) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   expect_stored(run({"golden", "verify", "--backend", "host", (kCorpora / "golden/kernel-matrix.golden.json").string()}), "67");
 }
 
 TEST_F(Golden, StoredOfTheScenarios) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   expect_stored(run({"golden", "verify", "--backend", "host", (kCorpora / "golden/issue-54907.golden.json").string()}), "18");
 }
 #endif

@@ -101,6 +101,7 @@ class SeveralDevices : public Program {
 };
 
 TEST_F(SeveralDevices, FakedDevicesAndProcessesGiveTheDigestsOfOne) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::string cases = corpus();
   std::string environment;
   const Ended one = run({"repro", "--backend", "host", "--corpus", cases, "--json", "-"});
