@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/report/output.hpp"
@@ -17,12 +18,6 @@ namespace dcpcheck {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-
-std::string hex(std::uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[i] = "0123456789abcdef"[(value >> (60 - 4 * i)) & 15];
-  return text;
-}
 
 bool is_date(const std::string& text) {
   constexpr std::string_view kForm = "dddd-dd-dd";
@@ -44,7 +39,7 @@ json::Value to_json(const Ops& ops, const Finding& finding) {
                      {"check", to_json(finding.check)},
                      {"number", static_cast<std::int64_t>(finding.number)},
                      {"of", finding.of},
-                     {"seed", hex(finding.seed)},
+                     {"seed", hex_of(finding.seed)},
                      {"backend", finding.backend},
                      {"reruns", std::move(reruns)},
                      {"evaluations", finding.evaluations},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/philox.hpp"
 #include "harness/core/plan.hpp"
@@ -10,21 +11,6 @@
 #include "harness/exec/generate.hpp"
 
 namespace dcpcheck {
-namespace {
-
-json::Array array_of(const std::vector<std::string>& words) {
-  json::Array array;
-  for (const std::string& word : words) array.emplace_back(word);
-  return array;
-}
-
-std::vector<std::string> words_of(const Reader& reader) {
-  std::vector<std::string> words;
-  for (const Reader& word : reader.elements()) words.push_back(word.string());
-  return words;
-}
-
-}  // namespace
 
 json::Value to_json(const Declaration& declaration) {
   json::Object options;

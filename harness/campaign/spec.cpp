@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 
@@ -12,31 +13,13 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-json::Array array_of(const std::vector<std::string>& words) {
-  json::Array array;
-  for (const std::string& word : words) array.emplace_back(word);
-  return array;
-}
-
-std::vector<std::string> words_of(const Reader& reader) {
-  std::vector<std::string> words;
-  for (const Reader& word : reader.elements()) words.push_back(word.string());
-  return words;
-}
-
-std::string hex(std::uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[i] = "0123456789abcdef"[(value >> (60 - 4 * i)) & 15];
-  return text;
-}
-
 }  // namespace
 
 json::Value to_json(const CampaignSpec& spec) {
   json::Object shares;
   for (const auto& [op, share] : spec.shares) shares.emplace_back(op, share);
   return json::Object{
-      {"seed", hex(spec.seed)},
+      {"seed", hex_of(spec.seed)},
       {"backend", spec.backend},
       {"kernels", array_of(spec.kernels)},
       {"ops", array_of(spec.ops)},
@@ -97,7 +80,7 @@ std::string difference(const CampaignSpec& a, const CampaignSpec& b) {
 }
 
 std::vector<std::string> worker_words(const CampaignSpec& spec) {
-  std::vector<std::string> words{"worker", "--seed", hex(spec.seed), "--backend", spec.backend, "--threads", "1"};
+  std::vector<std::string> words{"worker", "--seed", hex_of(spec.seed), "--backend", spec.backend, "--threads", "1"};
   const auto each = [&](const char* option, const std::vector<std::string>& values) {
     for (const std::string& value : values) {
       words.emplace_back(option);

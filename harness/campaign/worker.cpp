@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/campaign/answer.hpp"
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 
@@ -94,12 +95,6 @@ json::Value to_json(const std::vector<Check>& checks) {
   return array;
 }
 
-std::vector<std::string> strings_of(const Reader& reader) {
-  std::vector<std::string> strings;
-  for (const Reader& one : reader.elements()) strings.push_back(one.string());
-  return strings;
-}
-
 }  // namespace
 
 std::vector<Check> examine(const Service& service, ServedLane& lane, std::uint64_t number, const Case& value,
@@ -141,7 +136,7 @@ void serve(Service& service, WorkerPage& page, int in, int out) {
       const std::int64_t last = static_cast<std::int64_t>(service.lanes.size()) - 1;
       ServedLane& lane = service.lanes[static_cast<std::size_t>(one.at("lane").integer(0, last))];
       const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kSource);
-      const std::vector<std::string> laws = strings_of(one.at("laws"));
+      const std::vector<std::string> laws = words_of(one.at("laws"));
       watch.lap("talking");
       const std::vector<Check> checks = examine(service, lane, static_cast<std::uint64_t>(number), value, laws, page, spent);
       watch.skip();
