@@ -355,19 +355,24 @@ class Campaign {
     const std::scoped_lock lock(guard_);
     ++ran_;
     if (told.checks.empty()) return;
-    journal_.append(case_told(answer.number, told));
-    for (const Check& check : told.checks) {
+    for (Check& check : told.checks) {
       if (!is_finding(check.status)) continue;
       const std::string id = id_of(signature_of(state_.lanes[lane], check));
-      const auto known = state_.investigated.find(id);
-      const auto asked = asked_.find(id);
-      if ((known != state_.investigated.end() && known->second <= answer.number) ||
-          (asked != asked_.end() && asked->second <= answer.number))
-        continue;
-      asked_[id] = answer.number;
-      met_.insert(id);
-      suspects.push_back({answer.number, check});
+      std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+      if (const auto known = state_.investigated.find(id); known != state_.investigated.end()) first = known->second;
+      if (const auto asked = asked_.find(id); asked != asked_.end()) first = std::min(first, asked->second);
+      if (first > answer.number) {
+        asked_[id] = answer.number;
+        met_.insert(id);
+        suspects.push_back({answer.number, check});
+      } else if (first < answer.number) {
+        // A kernel may fail on every case: in what way is kept of the first.
+        check.what.clear();
+        check.inputs_digest.clear();
+        check.all_digest.clear();
+      }
     }
+    journal_.append(case_told(answer.number, told));
     state_.told[answer.number] = std::move(told);
   }
 
