@@ -64,6 +64,8 @@ class Child {
   std::string how_it_ended();
   // The last lines of its stderr, on one line; "" where there are none.
   std::string last_words();
+  // Its number; below 0 once it has been waited for.
+  pid_t pid() const { return pid_; }
   // Ends it and its group at once.
   void kill();
 

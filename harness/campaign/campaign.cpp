@@ -112,6 +112,7 @@ class Campaign {
       if (json::dump(lanes_to_json(lanes)) != json::dump(lanes_to_json(state_.lanes)))
         throw InputError("--resume: the campaign in " + text::printable(options_.folder) +
                          " was begun with kernels, ops or laws that are others now");
+      if (state_.spec.cases != options_.spec.cases) journal_.append(cases_asked(options_.spec.cases));
       state_.spec.cases = options_.spec.cases;
       find_stored();
     }
@@ -145,12 +146,13 @@ class Campaign {
     options.case_limit = options_.case_limit;
     options.start_limit = options_.start_limit;
     options.interrupted = options_.interrupted;
-    // One that was killed while it started says nothing of a kernel; one that always is says so itself.
+    // One that was killed while it started, or was slow at it, says nothing of a kernel; one that always is says so itself.
     for (int attempt = 0; attempt < kPatience; ++attempt) {
       try {
         return std::make_unique<WorkerLink>(options);
       } catch (const HarnessError& error) {
-        if (std::string_view(error.what()).find(kKilled) == std::string_view::npos) throw;
+        const std::string_view what = error.what();
+        if (what.find(kKilled) == std::string_view::npos && what.find("was not ready") == std::string_view::npos) throw;
       }
     }
     return std::make_unique<WorkerLink>(std::move(options));
@@ -229,7 +231,10 @@ class Campaign {
         worker = std::move(first_);
       }
       while (const std::optional<Suspect> suspect = next_left_over()) look_into(*suspect);
-      while (const std::optional<Chunk> chunk = take_chunk()) run_chunk(*chunk, worker);
+      while (const std::optional<Chunk> chunk = take_chunk()) {
+        run_chunk(*chunk, worker);
+        while (const std::optional<Suspect> suspect = next_left_over()) look_into(*suspect);
+      }
     } catch (const Interrupted&) {
       stop_ = true;
     } catch (...) {
@@ -430,6 +435,19 @@ class Campaign {
     keep(finding, true);
   }
 
+  // What looked like `suspect` while that was looked into was not looked at: the next of it is.
+  void look_at_next(const Suspect& suspect) {
+    const Signature signature = signature_of(state_.lanes[lane_of(suspect.number)], suspect.check);
+    for (auto at = state_.told.upper_bound(suspect.number); at != state_.told.end(); ++at) {
+      for (const Check& check : at->second.checks) {
+        if (!is_finding(check.status) || signature_of(state_.lanes[at->second.lane], check) != signature) continue;
+        asked_[id_of(signature)] = at->first;
+        left_over_.push_back({at->first, check});
+        return;
+      }
+    }
+  }
+
   // It does not always come to the same: told once more, as what it is, and kept under a signature of its own.
   void tell_flaky(const Suspect& suspect, Finding finding, int same) {
     const std::string was = finding.id;
@@ -445,6 +463,7 @@ class Campaign {
       if (same_failure(check, suspect.check)) check = flaky;
     journal_.append(case_told(suspect.number, told));
     asked_.erase(was);
+    look_at_next(suspect);
     std::error_code ignored;  // where it is not there, there is nothing to remove
     if (!state_.investigated.contains(was)) fs::remove(path_of(findings_, was), ignored);
     finding.check = flaky;

@@ -48,14 +48,14 @@ std::string paragraph(const TellFinding& one) {
   const Check& check = one.finding ? one.finding->check : one.met.check;
   for (const std::string& sentence : check.what) lines += text::wrap("  " + sentence, kColumns, 4);
   if (check.what.empty() && !check.detail.empty()) lines += text::wrap("  " + text::printable(check.detail), kColumns, 4);
-  if (!one.finding) return lines;
+  if (!one.finding) return lines + "    its file is not there, or is none\n";
   const Finding& finding = *one.finding;
   std::string shrunk =
       "  smallest case: " + size_in_words(finding.value) + " (from " + size_in_words(finding.from) + ", " + finding.of + ")";
   if (!finding.stopped.empty()) shrunk += "; made no smaller " + finding.stopped;
   if (finding.reruns.empty()) shrunk += "; not looked into yet";
   lines += text::wrap(shrunk, kColumns, 4);
-  return lines + replay_line(finding, one.path) + "\n";
+  return lines + "    to replay it:\n" + replay_line(finding, one.path) + "\n";
 }
 
 }  // namespace
@@ -68,8 +68,13 @@ std::vector<TellFinding> tell_findings(const Ops& ops, const CampaignState& stat
     one.met = met;
     one.path = path_of(folder, id);
     std::error_code error;
-    if (std::filesystem::exists(one.path, error))
-      one.finding = finding_from_json(ops, json::parse(json::text_of(one.path), one.path), one.path);
+    if (std::filesystem::exists(one.path, error)) {
+      try {
+        one.finding = finding_from_json(ops, json::parse(json::text_of(one.path), one.path), one.path);
+      } catch (const InputError&) {
+        one.finding.reset();  // somebody changed it: the rest is told all the same
+      }
+    }
     if (const Known* const entry = known_as(known, met.signature)) {
       one.known = *entry;
       one.expired = has_expired(*entry, today);
@@ -86,6 +91,8 @@ int exit_code(const CampaignReport& report) {
     return at == counts.end() ? 0 : at->second;
   };
   if (std::any_of(report.findings.begin(), report.findings.end(), is_red) || count(Status::inconclusive) > 0) return 1;
+  // Each of these is among the findings, or the journal is not whole.
+  if (report.findings.empty() && count(Status::fail) + count(Status::crash) + count(Status::hang) > 0) return 1;
   if (report.state.tally.cases == 0) return 3;
   return count(Status::skipped) == report.state.tally.cases ? 77 : 0;
 }
@@ -144,9 +151,9 @@ std::string to_text(const CampaignReport& report) {
       lines += text::wrap("  " + std::to_string(count) + ": " + text::printable(why), kColumns, 4);
     lines += "\n";
   }
-  lines += "Cases by op:\n";
+  if (tally.cases > 0) lines += "Cases by op:\n";
   for (const auto& [op, counts] : tally.by_op) lines += text::wrap("  " + op + ": " + counts_in_words(counts), kColumns, 4);
-  lines += "Checks by law:\n";
+  if (tally.cases > 0) lines += "Checks by law:\n";
   for (const auto& [law, counts] : tally.by_law)
     lines += text::wrap("  " + law_in_words(law) + ": " + counts_in_words(counts), kColumns, 4);
   for (const LaneCoverage& lane : report.coverage) {

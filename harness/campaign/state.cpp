@@ -70,6 +70,8 @@ json::Value case_told(std::uint64_t number, const ToldCase& told) {
                       {"checks", std::move(checks)}};
 }
 
+json::Value cases_asked(std::uint64_t cases) { return json::Object{{"cases", static_cast<std::int64_t>(cases)}}; }
+
 json::Value finding_made(const std::string& id, std::uint64_t number) {
   return json::Object{{"finding", id}, {"of", static_cast<std::int64_t>(number)}};
 }
@@ -79,7 +81,9 @@ void take(CampaignState& state, const json::Value& record, const std::string& so
   if (const auto done = reader.find("done")) {
     const std::vector<Reader> ends = done->elements();
     if (ends.size() != 2) done->fail("it is [from, to]");
-    state.done.add(number_of(ends[0]), number_of(ends[1]));
+    const std::uint64_t from = number_of(ends[0]), to = number_of(ends[1]);
+    if (state.done.next_inside(from) < to) done->fail("no case is done twice");
+    state.done.add(from, to);
     state.tally.add(tally_from_json(reader.at("tally").value(), source));
   } else if (const auto number = reader.find("case")) {
     ToldCase told;
@@ -87,10 +91,12 @@ void take(CampaignState& state, const json::Value& record, const std::string& so
     told.name = reader.at("name").string();
     for (const Reader& check : reader.at("checks").elements()) told.checks.push_back(check_from_json(check.value(), source));
     state.told[number_of(*number)] = std::move(told);
+  } else if (const auto cases = reader.find("cases")) {
+    state.spec.cases = number_of(*cases);
   } else if (const auto finding = reader.find("finding")) {
     state.investigated[finding->string()] = number_of(reader.at("of"));
   } else {
-    reader.fail("a record is of a range done, a case or a finding");
+    reader.fail("a record is of a range done, a case, a finding, or how many cases are asked for");
   }
 }
 
@@ -113,7 +119,7 @@ bool is_of_shard(const CampaignState& state, const std::vector<std::size_t>& rou
   return belongs(shard, round.size(), number - state.stored);
 }
 
-CampaignState merged(const std::vector<CampaignState>& shards, const std::vector<std::string>& names) {
+CampaignState merged(const std::vector<CampaignState>& shards, const std::vector<std::string>& names, bool partial) {
   const CampaignState& first = shards.front();
   const std::vector<std::size_t> round = round_of(first.lanes);
   const std::uint64_t count = first.spec.shard.count;
@@ -130,12 +136,13 @@ CampaignState merged(const std::vector<CampaignState>& shards, const std::vector
     if (const auto [twice, added] = by_index.emplace(shards[i].spec.shard.index, i); !added)
       throw InputError(names[i] + " and " + names[twice->second] + " are the same shard, " + std::to_string(twice->first) +
                        " of " + std::to_string(count));
-    if (first.spec.cases == 0) continue;
+    if (first.spec.cases == 0 || partial) continue;
     for (std::uint64_t number = 0, end = first.stored + first.spec.cases; number < end; ++number) {
       const std::uint64_t next = std::min(shards[i].done.next_outside(number), end);
       number = next;
       if (number < end && is_of_shard(shards[i], round, number))
-        throw InputError(names[i] + " has not run its case " + std::to_string(number) + ": go on with it first (--resume)");
+        throw InputError(names[i] + " has not run its case " + std::to_string(number) +
+                         ": go on with it first (--resume), or take what there is (--partial)");
     }
   }
   for (std::uint64_t index = 0; index < count; ++index)

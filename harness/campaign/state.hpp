@@ -40,6 +40,7 @@ std::vector<Lane> lanes_from_json(const json::Value& value, const std::string& s
 json::Value opening(const CampaignSpec& spec, const std::vector<Lane>& lanes, std::uint64_t stored, const std::string& tool);
 json::Value range_done(std::uint64_t from, std::uint64_t to, const Tally& tally);
 json::Value case_told(std::uint64_t number, const ToldCase& told);
+json::Value cases_asked(std::uint64_t cases);  // another number than the campaign was begun with
 json::Value finding_made(const std::string& id, std::uint64_t number);
 
 // Adds a record to the state. Throws InputError, its sentence beginning with `source`, where it is none.
@@ -51,9 +52,10 @@ CampaignState state_of(const std::vector<json::Value>& records, const std::strin
 // Whether the number is one of the campaign's shard. `round` is round_of(lanes).
 bool is_of_shard(const CampaignState& state, const std::vector<std::size_t>& round, std::uint64_t number);
 
-// Several shards of one campaign as one. Throws InputError where they are not of one, one is there twice or missing, or one has
-// not run all of a number of cases that was asked for. `names` are the folders, for what it says.
-CampaignState merged(const std::vector<CampaignState>& shards, const std::vector<std::string>& names);
+// Several shards of one campaign as one; `partial`: they need not have run all of the cases that were asked for. Throws
+// InputError where they are not of one, one is there twice or missing, or one has not run all of a number of cases that was
+// asked for. `names` are the folders, for what it says.
+CampaignState merged(const std::vector<CampaignState>& shards, const std::vector<std::string>& names, bool partial = false);
 
 // The signature of a check of a case of that lane.
 Signature signature_of(const Lane& lane, const Check& check);

@@ -97,6 +97,16 @@ CampaignState shard(std::uint64_t index, std::uint64_t done, std::uint64_t cases
                 case_told(index, {0, "case", {failure("unwritten", "out")}}), finding_made("abc", index)});
 }
 
+TEST(CampaignState, NoRangeIsDoneTwice) {
+  const json::Value open = opening(spec_of({}, 0), kLanes, 0, "");
+  EXPECT_THROW(state({open, range_done(0, 8, passes(8)), range_done(4, 9, passes(5))}), InputError);
+  EXPECT_EQ(state({open, range_done(0, 8, passes(8)), range_done(8, 9, passes(1))}).tally.cases, 9);
+}
+
+TEST(CampaignState, AnotherNumberOfCasesMayBeAskedForLater) {
+  EXPECT_EQ(state({opening(spec_of({}, 20), kLanes, 0, ""), cases_asked(60)}).spec.cases, 60U);
+}
+
 TEST(CampaignState, ShardsThatAreAllThereAreOneCampaign) {
   const CampaignState all = merged({shard(1, 30), shard(0, 30), shard(2, 30)}, {"b", "a", "c"});
   EXPECT_EQ(all.tally.cases, 30);

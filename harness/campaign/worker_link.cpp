@@ -5,6 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <utility>
 
 #include "harness/core/error.hpp"
@@ -22,6 +27,29 @@ std::string command_of(const std::vector<std::string>& words) {
   std::string command = "exec";
   for (const std::string& word : words) command += " " + text::shell_quote(word);
   return command;
+}
+
+// The processes that `ancestor` has started, and those that they have.
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entries("/proc", error), end; !error && entries != end; entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entries->path() / "stat");
+    std::string stat;
+    std::getline(file, stat);  // "<pid> (<name>) <state> <parent> …", the name being anything
+    const std::size_t after = stat.rfind(')');
+    if (after == std::string::npos || after + 4 >= stat.size()) continue;
+    children.emplace(std::atoi(stat.c_str() + after + 4), std::atoi(name.c_str()));
+  }
+  std::vector<pid_t> found{ancestor};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = children.equal_range(found[i]);
+    for (auto at = begin; at != end; ++at) found.push_back(at->second);
+  }
+  found.erase(found.begin());
+  return found;
 }
 
 std::string seconds_of(std::chrono::milliseconds time) { return std::to_string((time.count() + 999) / 1000) + " s"; }
@@ -55,8 +83,16 @@ WorkerLink::WorkerLink(WorkerOptions options) : options_(std::move(options)) {
 }
 
 WorkerLink::~WorkerLink() {
-  if (child_ != nullptr) child_->kill();  // it holds nothing that must be saved
+  if (child_ != nullptr) end_child();  // it holds nothing that must be saved
   static_cast<void>(::munmap(page_, sizeof(WorkerPage)));
+}
+
+void WorkerLink::end_child() {
+  // A kernel's own process is in a group of its own, and would go on by itself where it hangs.
+  const std::vector<pid_t> family = descendants_of(child_->pid());
+  child_->kill();
+  for (const pid_t one : family) static_cast<void>(::kill(one, SIGKILL));  // where it has gone there is nothing to end
+  child_.reset();
 }
 
 void WorkerLink::bury(Status status, const std::string& reason, const std::string& detail) {
@@ -65,8 +101,7 @@ void WorkerLink::bury(Status status, const std::string& reason, const std::strin
   death_.reason = reason;
   death_.law = page_->law;
   death_.detail = detail;
-  child_->kill();
-  child_.reset();
+  end_child();
 }
 
 void WorkerLink::send(const json::Value& request) {
@@ -128,24 +163,25 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
       told(Answer{cases[next].number, cases[next].ranks, {death_}});
       return;
     }
-    const Reader reader(*line, source());
-    if (const auto spent = reader.find("spent")) {
-      for (const auto& [what, seconds] : spent->members()) spent_[what] += seconds.number();
-      return;
-    }
     Answer answer;
-    answer.number = static_cast<std::uint64_t>(reader.at("number").integer(0, std::int64_t{1} << 62));
-    for (const Reader& check : reader.at("checks").elements())
-      answer.checks.push_back(check_from_json(check.value(), source()));
-    if (next == cases.size() || answer.number != cases[next].number) {
+    try {
+      const Reader reader(*line, source());
+      if (const auto spent = reader.find("spent"); spent && next == cases.size()) {
+        for (const auto& [what, seconds] : spent->members()) spent_[what] += seconds.number();
+        return;
+      }
+      answer.number = static_cast<std::uint64_t>(reader.at("number").integer(0, std::int64_t{1} << 62));
+      for (const Reader& check : reader.at("checks").elements())
+        answer.checks.push_back(check_from_json(check.value(), source()));
+      if (next == cases.size() || answer.number != cases[next].number) throw InputError("it is no answer to what was asked");
+    } catch (const InputError&) {
       bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
       if (next < cases.size()) told(Answer{cases[next].number, cases[next].ranks, {death_}});
       return;
     }
     answer.ranks = cases[next++].ranks;
     if (told(answer)) continue;
-    child_->kill();
-    child_.reset();
+    end_child();
     return;
   }
 }

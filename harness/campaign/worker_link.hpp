@@ -63,6 +63,7 @@ class WorkerLink {
   // A line of its; nothing where it died, or took too long over a case: then `death_` says how.
   std::optional<json::Value> hear();
   void send(const json::Value& request);
+  void end_child();
   void bury(Status status, const std::string& reason, const std::string& detail);
   std::string source() const { return "a worker's answer"; }
 

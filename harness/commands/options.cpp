@@ -81,7 +81,7 @@ OptionSpec kernel_option(const std::string& fallback) {
 }
 OptionSpec memory_option() { return {"--memory", "SIZE", "What one case may take of memory, as 512MiB; default: 4GiB", false}; }
 
-OptionSpec ops_option() { return {"--ops", "DIR", "Ops of your own: the .op.json files of a folder (repeatable)", true}; }
+OptionSpec ops_option() { return {"--ops", "DIR", "Ops of your own: the .op.json files of a folder", true}; }
 
 OptionSpec set_option() {
   return {

@@ -85,8 +85,10 @@ int merge(const Arguments& arguments, Context& context) {
   std::map<std::string, Kept> kept;
   std::int64_t files = 0;
   for (std::size_t i = 1; i < arguments.operands.size(); ++i) {
-    const std::string& folder = arguments.operands[i];
     std::error_code error;
+    // Of a campaign's folder, what it found.
+    const std::string& given = arguments.operands[i];
+    const std::string folder = fs::exists(fs::path(given) / "journal", error) ? (fs::path(given) / "findings").string() : given;
     if (fs::equivalent(folder, out, error))
       throw InputError("--out " + text::printable(out) + " is a corpus that is to be merged");
     for (const NamedCase& named : load_cases(context, {folder}, {{}, std::int64_t{1} << 40})) {

@@ -75,7 +75,9 @@ void take_from_journal(CampaignSpec& spec, const Arguments& arguments, const Run
   std::error_code error;
   if (!std::filesystem::exists(path, error)) throw InputError("--resume: there is no campaign in " + text::printable(folder));
   const JournalContents before = read_journal(path);
-  if (before.records.empty()) return;  // it ended before it began
+  if (before.records.empty())
+    throw InputError("--resume: the campaign in " + text::printable(folder) +
+                     " ended before it began: begin it in another folder");
   const CampaignSpec begun = state_of({before.records.front()}, path).spec;
   const CampaignSpec said = spec;
   spec = begun;
@@ -170,7 +172,10 @@ int run(const Arguments& arguments, Context& context) {
   if (end.seconds > 0) {
     std::ostringstream speed;
     speed << std::fixed << std::setprecision(1) << static_cast<double>(end.ran) / end.seconds << " cases/s over " << end.seconds
-          << " s; " << text::printable(options.folder) << "/report.json\n";
+          << " s of this run; " << text::printable(options.folder) << "/report.json\n";
+    if (!report.findings.empty())
+      speed << "findings are in " << text::printable(options.folder)
+            << "/findings, a case file each: run, shrink and corpus add take them\n";
     text += speed.str() + where_time_went(end.spent);
   }
   target.deliver(document, text);

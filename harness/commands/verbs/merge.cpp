@@ -39,6 +39,11 @@ void gather_findings(const Ops& ops, const std::vector<std::string>& folders, co
       if (!added && finding.number < at->second.number) at->second = std::move(finding);
     }
   }
+  // What an earlier merge of other shards has left would pass for one of these.
+  for (fs::directory_iterator there(into, error), end; !error && there != end; there.increment(error))
+    if (there->path().extension() == ".json" && !least.contains(there->path().stem().string()))
+      throw InputError(text::printable(there->path().string()) +
+                       " is no finding of these shards: --out needs a folder of its own");
   for (const auto& entry : least) write_finding(ops, into, entry.second);
 }
 
@@ -72,7 +77,7 @@ int run(const Arguments& arguments, Context& context) {
     shards.push_back(state_of(contents.records, in(folder, "journal")));
     for (json::Value& run : runs_of(folder)) runs.push_back(std::move(run));
   }
-  report.state = merged(shards, arguments.operands);
+  report.state = merged(shards, arguments.operands, arguments.has("--partial"));
   report.runs = std::move(runs);
   const std::string findings = in(out, "findings");
   gather_findings(context.ops, arguments.operands, findings);
@@ -100,6 +105,7 @@ Verb merge() {
           "one run of all would have told, but for who ran what (runs).",
           {"DIR", "a shard's folder", true, true},
           {{"--out", "DIR", "Where report.json and findings/ go", false},
+           {"--partial", "", "Take shards that have not run all their cases, as where --time ended them", false},
            {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
            json_option(),
            ops_option()},
