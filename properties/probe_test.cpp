@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <functional>
 
 #include "harness/core/error.hpp"
@@ -154,7 +156,10 @@ TEST_F(ProbeTest, DenseRowsAndALayoutAreRequirements) {
 
 // What is wrong for some slots, tokens or values is not what a kernel may require.
 TEST_F(ProbeTest, AWrongKernelFitsNothing) {
-  for (const std::string fault : {"k_gated", "eps_of_q", "cache_unguarded", "position_one_too_low"}) {
+  std::vector<std::string> faults{"k_gated", "eps_of_q"};
+  // Each takes ten seconds and more: harness/nightly laws has them all.
+  if (std::getenv("DCPCHECK_SWEEP") != nullptr) faults.insert(faults.end(), {"cache_unguarded", "position_one_too_low"});
+  for (const std::string& fault : faults) {
     const Probe found = probe_of(bench_.kernel("fused_norm_rope", fault));
     EXPECT_FALSE(found.fits()) << fault << " " << testing::PrintToString(required(found));
     EXPECT_FALSE(found.unexplained.empty()) << fault;

@@ -155,7 +155,7 @@ TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
   DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<std::string> campaign{"--kernel",       std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so",
                                           "--seed",         "7",
-                                          "--cases",        "40",
+                                          "--cases",        "16",
                                           "--jobs",         "2",
                                           "--shrink-evals", "3",
                                           "--memory",       "256MiB",
