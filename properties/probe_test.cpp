@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
 #include <functional>
 
 #include "harness/core/error.hpp"
