@@ -19,7 +19,7 @@ namespace {
 class Out {
  public:
   static constexpr bool writes = true;
-  explicit Out(Writer& message) : message_(message) {}
+  explicit Out(MessageWriter& message) : message_(message) {}
   std::int64_t number(std::int64_t value) {
     message_.number(value);
     return value;
@@ -30,18 +30,18 @@ class Out {
   }
 
  private:
-  Writer& message_;
+  MessageWriter& message_;
 };
 
 class In {
  public:
   static constexpr bool writes = false;
-  explicit In(Reader& message) : message_(message) {}
+  explicit In(MessageReader& message) : message_(message) {}
   std::int64_t number(std::int64_t) { return message_.number(); }
   std::string text(const std::string&) { return message_.text(); }
 
  private:
-  Reader& message_;
+  MessageReader& message_;
 };
 
 template <class Archive>
@@ -153,13 +153,13 @@ void each(Archive& archive, Case& value) {
 
 }  // namespace
 
-void write_case(Writer& message, const Case& value) {
+void write_case(MessageWriter& message, const Case& value) {
   Case copy = value;
   Out out(message);
   each(out, copy);
 }
 
-Case read_case(Reader& message) {
+Case read_case(MessageReader& message) {
   Case value;
   In in(message);
   each(in, value);

@@ -7,8 +7,8 @@
 
 namespace dcpcheck {
 
-void write_case(Writer& message, const Case& value);
+void write_case(MessageWriter& message, const Case& value);
 // Throws HarnessError where the message does not go on with one.
-Case read_case(Reader& message);
+Case read_case(MessageReader& message);
 
 }  // namespace dcpcheck

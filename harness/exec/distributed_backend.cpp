@@ -20,7 +20,7 @@
 namespace dcpcheck {
 namespace {
 
-Writer asking(Ask what) { return Writer().number(static_cast<std::int64_t>(what)); }
+MessageWriter asking(Ask what) { return MessageWriter().number(static_cast<std::int64_t>(what)); }
 
 std::string seconds(std::chrono::milliseconds time) {
   std::string text = std::to_string(time.count() / 1000);
@@ -140,14 +140,14 @@ class Ranks {
   }
 
   // `answer` behind what it begins with. Throws RankLost where it is another one than `done`.
-  Reader read(std::int64_t rank, const Bytes& answer) {
-    Reader reader(answer);
-    const auto kind = static_cast<Answer>(reader.number());
-    if (kind == Answer::done) return reader;
+  MessageReader read(std::int64_t rank, const Bytes& answer) {
+    MessageReader reader(answer);
+    const auto kind = static_cast<Reply>(reader.number());
+    if (kind == Reply::done) return reader;
     RankProcess& process = at(rank);
     const std::string why = process.name() + ": " + reader.text();
-    if (kind == Answer::failed) process.leave();
-    throw RankLost(kind == Answer::failed ? Status::crash : Status::hang, why);
+    if (kind == Reply::failed) process.leave();
+    throw RankLost(kind == Reply::failed ? Status::crash : Status::hang, why);
   }
 
   // Longer than a rank itself waits for others, so that it can say so.
@@ -190,7 +190,8 @@ class DistributedPlacement : public Placement {
     changed_.clear();
     try {
       if (process.comings() != placed_in_) place(process);
-      const Writer asked = asking(Ask::run).number(number_).text(kernel.name).text(kernel.op).number(threads).bytes(image);
+      const MessageWriter asked =
+          asking(Ask::run).number(number_).text(kernel.name).text(kernel.op).number(threads).bytes(image);
       const Bytes answer = ranks_.ask(process_, asked.message());
       return take(ranks_.read(process_, answer), image);
     } catch (const RankLost& lost) {
@@ -203,7 +204,7 @@ class DistributedPlacement : public Placement {
 
  private:
   void place(RankProcess& process) {
-    Writer asked = asking(Ask::place).number(number_).text(plan_.op->name);
+    MessageWriter asked = asking(Ask::place).number(number_).text(plan_.op->name);
     write_case(asked, plan_.value);
     asked.number(rank_);
     std::vector<const TensorPlan*> given;
@@ -215,7 +216,7 @@ class DistributedPlacement : public Placement {
     placed_in_ = process.comings();
   }
 
-  LaunchError take(Reader answer, std::span<std::byte> image) {
+  LaunchError take(MessageReader answer, std::span<std::byte> image) {
     LaunchError error;
     error.kind = static_cast<LaunchError::Kind>(answer.number());
     error.why = answer.text();
@@ -374,7 +375,7 @@ class DistributedBackend : public Backend {
     if (met_.empty() || met_ != comings()) meet();
     std::vector<std::vector<Bytes>> messages(static_cast<std::size_t>(ranks_.count()));
     all_at_once(wanted, [&](std::int64_t rank) {
-      Writer out, in;
+      MessageWriter out, in;
       std::int64_t outgoing = 0, incoming = 0;
       for (const Route& route : routes) {
         if (route.from == rank && ++outgoing > 0) out.number(route.to).bytes(message_on(route, parcels));
@@ -382,11 +383,11 @@ class DistributedBackend : public Backend {
       }
       Bytes asked = asking(Ask::exchange).number(outgoing).message();
       asked.insert(asked.end(), out.message().begin(), out.message().end());
-      const Bytes count = Writer().number(incoming).message();
+      const Bytes count = MessageWriter().number(incoming).message();
       asked.insert(asked.end(), count.begin(), count.end());
       asked.insert(asked.end(), in.message().begin(), in.message().end());
       const Bytes answer = ranks_.ask(rank, asked);
-      Reader came = ranks_.read(rank, answer);
+      MessageReader came = ranks_.read(rank, answer);
       for (; incoming > 0; --incoming) messages[static_cast<std::size_t>(rank)].push_back(came.bytes());
     });
     std::vector<std::size_t> taken(messages.size());

@@ -273,12 +273,12 @@ TEST(CaseMessage, HasEveryField) {
   value.layout = {{"q_c", {2624, 8}}};
   value.values = {{"kv_c", "normal:0.03"}};
   value.graph = true;
-  Writer message;
+  MessageWriter message;
   write_case(message, value);
-  Reader whole(message.message());
+  MessageReader whole(message.message());
   EXPECT_EQ(read_case(whole), value);
   EXPECT_THROW(whole.number(), HarnessError);  // nothing is left
-  Reader cut(std::span(message.message()).first(message.message().size() - 1));
+  MessageReader cut(std::span(message.message()).first(message.message().size() - 1));
   EXPECT_THROW(read_case(cut), HarnessError);
 }
 
@@ -292,12 +292,13 @@ TEST(Wire, MessagesArriveWholeOrNotAtAll) {
   EXPECT_EQ(in->peer(), ::getpid());
   EXPECT_FALSE(in->stirs());
   const Bytes large(std::size_t{3} << 20, std::byte{7});  // more than a socket holds
-  std::jthread sender(
-      [&] { EXPECT_EQ(out->send(Writer().number(-5).text("two").bytes(large).message(), soon()), Wire::Outcome::done); });
+  std::jthread sender([&] {
+    EXPECT_EQ(out->send(MessageWriter().number(-5).text("two").bytes(large).message(), soon()), Wire::Outcome::done);
+  });
   Bytes message;
   ASSERT_EQ(in->receive(message, soon()), Wire::Outcome::done);
   sender.join();
-  Reader reader(message);
+  MessageReader reader(message);
   EXPECT_EQ(reader.number(), -5);
   EXPECT_EQ(reader.text(), "two");
   EXPECT_EQ(reader.bytes(), large);

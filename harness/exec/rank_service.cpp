@@ -39,7 +39,7 @@ class Rank {
       } catch (const Interrupted&) {
         throw;
       } catch (const std::exception& error) {
-        say(Writer().number(static_cast<std::int64_t>(Answer::failed)).text(error.what()).message());
+        say(MessageWriter().number(static_cast<std::int64_t>(Reply::failed)).text(error.what()).message());
         throw;
       }
     }
@@ -52,10 +52,10 @@ class Rank {
       throw HarnessError("what rank " + std::to_string(service_.hello.rank) + " answered is not read");
   }
 
-  static Writer done() { return Writer().number(static_cast<std::int64_t>(Answer::done)); }
+  static MessageWriter done() { return MessageWriter().number(static_cast<std::int64_t>(Reply::done)); }
 
   void answer(const Bytes& message) {
-    Reader asked(message);
+    MessageReader asked(message);
     switch (static_cast<Ask>(asked.number())) {
       case Ask::place: return place(asked);
       case Ask::run: return run(asked);
@@ -68,7 +68,7 @@ class Rank {
     throw HarnessError("a rank is asked what it does not know");
   }
 
-  void place(Reader& asked) {
+  void place(MessageReader& asked) {
     const std::int64_t number = asked.number();
     auto placed = std::make_unique<Placed>();
     const std::string name = asked.text();
@@ -86,7 +86,7 @@ class Rank {
     placed_[number] = std::move(placed);
   }
 
-  void run(Reader& asked) {
+  void run(MessageReader& asked) {
     Placed& placed = *placed_.at(asked.number());
     const std::string name = asked.text(), op = asked.text();
     const auto threads = static_cast<int>(asked.number());
@@ -100,7 +100,7 @@ class Rank {
     const std::span<std::byte> image(image_.get(), given.size());
     if (!given.empty()) std::memcpy(image.data(), given.data(), given.size());
     const LaunchError error = placed.placement->run(service_.kernel(name, op), image, threads);
-    Writer answer = done();
+    MessageWriter answer = done();
     answer.number(static_cast<std::int64_t>(error.kind)).text(error.why).bytes(image);
     const std::vector<Touched> touched = placed.placement->touched();
     answer.number(static_cast<std::int64_t>(touched.size()));
@@ -135,11 +135,11 @@ class Rank {
       f(NcclEnd::Clock::now() + rank_patience(), [this] { return wire_.stirs(); });
     } catch (const RankLost& lost) {
       end_.reset();
-      say(Writer().number(static_cast<std::int64_t>(Answer::abandoned)).text(lost.what()).message());
+      say(MessageWriter().number(static_cast<std::int64_t>(Reply::abandoned)).text(lost.what()).message());
     }
   }
 
-  void meet(Reader& asked) {
+  void meet(MessageReader& asked) {
     NcclId id;
     const std::span<const std::byte> bytes = asked.view();
     if (bytes.size() != id.bytes.size()) throw HarnessError("an id of NCCL is of another size");
@@ -153,7 +153,7 @@ class Rank {
     });
   }
 
-  void exchange(Reader& asked) {
+  void exchange(MessageReader& asked) {
     std::vector<NcclEnd::Outgoing> outgoing;
     std::vector<NcclEnd::Incoming> incoming;
     for (std::int64_t left = asked.number(); left > 0; --left) {
@@ -166,15 +166,15 @@ class Rank {
     }
     if (end_ == nullptr) throw HarnessError("a rank is to send before it has met others");
     with_others([&](auto deadline, const NcclEnd::Hopeless& hopeless) {
-      Writer answer = done();
+      MessageWriter answer = done();
       for (const Bytes& bytes : end_->exchange(outgoing, incoming, deadline, hopeless)) answer.bytes(bytes);
       say(answer.message());
     });
   }
 #else
   static void make_id() { throw HarnessError("this build has no CUDA backend, and so no NCCL"); }
-  static void meet(Reader&) { make_id(); }
-  static void exchange(Reader&) { make_id(); }
+  static void meet(MessageReader&) { make_id(); }
+  static void exchange(MessageReader&) { make_id(); }
 #endif
 
   const RankService& service_;
@@ -190,10 +190,12 @@ class Rank {
 
 }  // namespace
 
-Bytes hello_of(const RankHello& hello) { return Writer().number(hello.rank).text(hello.device).text(hello.nccl).message(); }
+Bytes hello_of(const RankHello& hello) {
+  return MessageWriter().number(hello.rank).text(hello.device).text(hello.nccl).message();
+}
 
 RankHello read_hello(const Bytes& message) {
-  Reader said(message);
+  MessageReader said(message);
   RankHello hello;
   hello.rank = said.number();
   hello.device = said.text();

@@ -24,7 +24,7 @@ enum class Ask : std::int64_t {
 };
 
 // What an answer begins with.
-enum class Answer : std::int64_t {
+enum class Reply : std::int64_t {
   done = 0,
   failed,     // and why; the rank's process ends
   abandoned,  // and why: the others did not come; it can be asked other things

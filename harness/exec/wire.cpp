@@ -54,39 +54,41 @@ int new_socket() {
 
 }  // namespace
 
-Writer& Writer::number(std::int64_t value) {
+MessageWriter& MessageWriter::number(std::int64_t value) {
   const auto* const from = reinterpret_cast<const std::byte*>(&value);
   message_.insert(message_.end(), from, from + sizeof(value));
   return *this;
 }
 
-Writer& Writer::text(std::string_view value) { return bytes(std::as_bytes(std::span(value.data(), value.size()))); }
+MessageWriter& MessageWriter::text(std::string_view value) {
+  return bytes(std::as_bytes(std::span(value.data(), value.size())));
+}
 
-Writer& Writer::bytes(std::span<const std::byte> value) {
+MessageWriter& MessageWriter::bytes(std::span<const std::byte> value) {
   number(static_cast<std::int64_t>(value.size()));
   message_.insert(message_.end(), value.begin(), value.end());
   return *this;
 }
 
-std::span<const std::byte> Reader::take(std::int64_t count) {
+std::span<const std::byte> MessageReader::take(std::int64_t count) {
   if (count < 0 || count > static_cast<std::int64_t>(rest_.size())) throw HarnessError("a message of a rank is too short");
   const auto part = rest_.first(static_cast<std::size_t>(count));
   rest_ = rest_.subspan(part.size());
   return part;
 }
 
-std::int64_t Reader::number() {
+std::int64_t MessageReader::number() {
   std::int64_t value = 0;
   std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
   return value;
 }
 
-std::string Reader::text() {
+std::string MessageReader::text() {
   const std::span<const std::byte> part = view();
   return {reinterpret_cast<const char*>(part.data()), part.size()};
 }
 
-std::span<const std::byte> Reader::view() { return take(number()); }
+std::span<const std::byte> MessageReader::view() { return take(number()); }
 
 Wire::~Wire() { static_cast<void>(::close(socket_)); }  // nothing is buffered here that could be lost
 

@@ -16,11 +16,11 @@
 namespace dcpcheck {
 
 // A message that is being written: numbers, texts and bytes, one after the other.
-class Writer {
+class MessageWriter {
  public:
-  Writer& number(std::int64_t value);
-  Writer& text(std::string_view value);
-  Writer& bytes(std::span<const std::byte> value);
+  MessageWriter& number(std::int64_t value);
+  MessageWriter& text(std::string_view value);
+  MessageWriter& bytes(std::span<const std::byte> value);
   const Bytes& message() const { return message_; }
 
  private:
@@ -28,9 +28,9 @@ class Writer {
 };
 
 // … and one that is read, in the same order. Throws HarnessError where the message is too short.
-class Reader {
+class MessageReader {
  public:
-  explicit Reader(std::span<const std::byte> message) : rest_(message) {}
+  explicit MessageReader(std::span<const std::byte> message) : rest_(message) {}
   std::int64_t number();
   std::string text();
   Bytes bytes() {
