@@ -68,21 +68,14 @@ Case shrink(const Workbench& bench, const Op& op, const Kernel& kernel, const Ca
             int evaluations) {
   const Law* const law = find_law(by);
   if (law == nullptr) throw HarnessError("there is no law " + by);
-  Case smallest = value;
-  for (bool smaller = true; smaller;) {
-    smaller = false;
-    for (Case& candidate : shrinks(op, smallest, bench.memory)) {
-      if (evaluations-- <= 0) return smallest;
-      stop_if_interrupted(bench);
-      Trial trial(bench, op, kernel, candidate);
-      const LawFindings findings = apply(*law, trial);
-      if (!reports(findings) || (kernel.caught_by == by && !for_its_reason(kernel, findings))) continue;
-      smallest = std::move(candidate);
-      smaller = true;
-      break;
-    }
-  }
-  return smallest;
+  return smallest_failing(
+      op, value, bench.memory, {}, [&] { return evaluations-- <= 0; },
+      [&](const Case& candidate) {
+        stop_if_interrupted(bench);
+        Trial trial(bench, op, kernel, candidate);
+        const LawFindings findings = apply(*law, trial);
+        return reports(findings) && (kernel.caught_by != by || for_its_reason(kernel, findings));
+      });
 }
 
 }  // namespace dcpcheck

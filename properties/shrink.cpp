@@ -462,4 +462,20 @@ std::vector<Case> shrinks(const Op& op, const Case& value, std::int64_t memory, 
   return out;
 }
 
+Case smallest_failing(const Op& op, const Case& value, std::int64_t memory, const std::function<void(const Case&)>& check,
+                      const std::function<bool()>& enough, const std::function<bool(const Case&)>& fails) {
+  Case smallest = value;
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (Case& candidate : shrinks(op, smallest, memory, check)) {
+      if (enough()) return smallest;
+      if (!fails(candidate)) continue;
+      smallest = std::move(candidate);
+      smaller = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
 }  // namespace dcpcheck

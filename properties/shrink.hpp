@@ -20,6 +20,11 @@ std::uint64_t size_of_case(const Op& op, const Case& value);
 std::vector<Case> shrinks(const Op& op, const Case& value, std::int64_t memory = std::int64_t{4} << 30,
                           const std::function<void(const Case&)>& check = {});
 
+// A case no larger than `value` that `fails`, as `value` does, and of which nothing more can be taken away, or as small as it
+// was when `enough`, asked before each try, said so. `memory` and `check` as in shrinks().
+Case smallest_failing(const Op& op, const Case& value, std::int64_t memory, const std::function<void(const Case&)>& check,
+                      const std::function<bool()>& enough, const std::function<bool(const Case&)>& fails);
+
 // What shrinks() chooses from: some of these break a rule of the op's.
 std::vector<Case> shrink_proposals(const Op& op, const Case& value);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
@@ -59,9 +60,7 @@ json::Value to_json(const Check& check) {
   if (!is_told(check.status)) return object;
   add(object, "reason", check.reason);
   add(object, "buffer", check.buffer);
-  json::Array what;
-  for (const std::string& sentence : check.what) what.emplace_back(sentence);
-  if (!what.empty()) object.emplace_back("what", std::move(what));
+  if (!check.what.empty()) object.emplace_back("what", array_of(check.what));
   add(object, "inputs", check.inputs_digest);
   add(object, "outputs", check.all_digest);
   return object;
@@ -76,8 +75,7 @@ Check check_from_json(const json::Value& value, const std::string& source) {
   check.detail = text_or_none(reader, "detail");
   check.reason = text_or_none(reader, "reason");
   check.buffer = text_or_none(reader, "buffer");
-  if (const auto what = reader.find("what"))
-    for (const Reader& sentence : what->elements()) check.what.push_back(sentence.string());
+  if (const auto what = reader.find("what")) check.what = words_of(*what);
   check.inputs_digest = text_or_none(reader, "inputs");
   check.all_digest = text_or_none(reader, "outputs");
   return check;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/exec/generate.hpp"
@@ -176,16 +177,10 @@ class Campaign {
   std::optional<Chunk> take_chunk() {
     const std::scoped_lock lock(guard_);
     if (stopped() || out_of_time()) return std::nullopt;
-    for (std::size_t range = 0; range < open_.size(); ++range) {
-      if (open_[range].next < open_[range].to) return chunk_of(range);
-    }
-    if (!open_range()) return std::nullopt;
-    return chunk_of(open_.size() - 1);
-  }
-
-  Chunk chunk_of(std::size_t range) {
-    OpenRange& open = open_[range];
-    const Chunk chunk{open.next, std::min(open.to, open.next + kChunk * options_.spec.shard.count), range};
+    // A range is begun once all of the last one has been handed out.
+    if ((open_.empty() || open_.back().next == open_.back().to) && !open_range()) return std::nullopt;
+    OpenRange& open = open_.back();
+    const Chunk chunk{open.next, std::min(open.to, open.next + kChunk * options_.spec.shard.count), open_.size() - 1};
     open.next = chunk.to;
     ++open.out;
     return chunk;
@@ -197,8 +192,7 @@ class Campaign {
     OpenRange& open = open_[chunk.range];
     --open.out;
     if (to > chunk.from) open.done.emplace(chunk.from, std::pair(to, std::move(tally)));
-    if (to == chunk.to && open.out == 0 && open.next == open.to && !cut_.contains(chunk.range)) tell_range(open);
-    if (to != chunk.to) cut_.insert(chunk.range);
+    if (open.out == 0 && open.next == open.to) tell_range(open);
   }
 
   // What of the range has been done, neighbours in one line.
@@ -345,10 +339,7 @@ class Campaign {
 
   std::string name_of_case(std::uint64_t number) const {
     if (number < stored_.size()) return options_.stored[stored_[number].first].name;
-    std::ostringstream name;
-    name << "case " << turn_of(round_, number - stored_.size()).index << " of seed " << std::hex << std::setw(16)
-         << std::setfill('0') << options_.spec.seed;
-    return name.str();
+    return "case " + std::to_string(turn_of(round_, number - stored_.size()).index) + " of seed " + hex_of(options_.spec.seed);
   }
 
   void record(const Answer& answer, Tally& tally, std::vector<Suspect>& suspects) {
@@ -393,7 +384,7 @@ class Campaign {
     finding.backend = options_.spec.backend;
     finding.check = suspect.check;
     finding.value = finding.from = case_of(suspect.number);
-    finding.replay = replay_of(lane, suspect.check.law);
+    finding.replay = replay_of(options_.replay, finding.signature);
     if (!keep(finding, false)) return;
     const Op& op = options_.ops->at(finding.value.op);
     // In a process that nothing has happened in: what an earlier case broke in its own is not this one's.
@@ -491,17 +482,6 @@ class Campaign {
     return true;
   }
 
-  std::vector<std::string> replay_of(std::size_t lane, const std::string& law) const {
-    std::vector<std::string> words = options_.replay;
-    words.emplace_back("--kernel");
-    words.push_back(state_.lanes[lane].kernel);
-    if (!law.empty()) {
-      words.emplace_back("--law");
-      words.push_back(law);
-    }
-    return words;
-  }
-
   // The main thread: progress, the journal's way to the disk, and when to stop.
   void watch(Clock::time_point start) {
     auto last_line = start;
@@ -559,7 +539,6 @@ class Campaign {
 
   std::mutex guard_;  // of all below, the journal and the state
   std::deque<OpenRange> open_;
-  std::set<std::size_t> cut_;                   // ranges of which a part was not run
   std::map<std::string, std::uint64_t> asked_;  // by a finding's id: the least number that is being looked into
   std::set<std::string> met_;                   // ids of findings
   std::deque<Suspect> left_over_;               // that an earlier run did not come to look into

@@ -15,6 +15,7 @@
 #include "harness/campaign/coverage.hpp"
 #include "harness/campaign/finding.hpp"
 #include "harness/campaign/journal.hpp"
+#include "harness/campaign/shrinking.hpp"
 #include "harness/campaign/spec.hpp"
 #include "harness/campaign/state.hpp"
 #include "harness/campaign/worker_link.hpp"
@@ -66,23 +67,5 @@ struct CampaignEnd {
 // Runs the campaign. Throws InputError where the folder holds another campaign, or is another campaign's, or a kernel cannot be
 // had; HarnessError where the disk is full or no worker can be started. What had been done until then is in the folder.
 CampaignEnd run_campaign(const CampaignOptions& options);
-
-// Evaluates cases for shrinking and for telling what flickers: the checks that came of them.
-using Evaluate = std::function<std::vector<Check>(const Case&)>;
-
-struct Shrunk {
-  Case value;
-  Check check;
-  std::int64_t evaluations = 0;
-  std::string stopped;  // see Finding
-};
-
-// A case no larger than `value` of which `evaluate` still gives a check of the signature's law, reason and buffer, and of which
-// nothing more can be taken away, or as small as the budget made it. `check` is `value`'s.
-Shrunk shrink_by(const Op& op, const Case& value, const Check& check, const Evaluate& evaluate, std::int64_t evaluations,
-                 std::chrono::seconds time, std::int64_t memory, const std::function<void(const Case&)>& valid);
-
-// Whether both are the same failure: law, reason and buffer.
-bool same_failure(const Check& a, const Check& b);
 
 }  // namespace dcpcheck

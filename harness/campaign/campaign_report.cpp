@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/plan.hpp"
 #include "harness/report/text.hpp"
@@ -119,14 +120,12 @@ json::Value to_json(const Ops& ops, const CampaignReport& report) {
                                  : json::Value());
     if (one.finding) {
       const Finding& finding = *one.finding;
-      json::Array what;
-      for (const std::string& sentence : finding.check.what) what.emplace_back(sentence);
       entry.emplace_back("of", finding.of);
       entry.emplace_back("case", case_id(ops.at(finding.value.op), finding.value));
       entry.emplace_back("tokens", finding.value.geometry.live_tokens());
       entry.emplace_back("ranks", finding.value.geometry.tp);
       entry.emplace_back("detail", finding.check.detail);
-      entry.emplace_back("what", std::move(what));
+      entry.emplace_back("what", array_of(finding.check.what));
       entry.emplace_back("stopped", finding.stopped);
     }
     findings.push_back(std::move(entry));

@@ -1,10 +1,6 @@
 #include "harness/campaign/coverage.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
-
-#include "harness/core/reader.hpp"
 
 namespace dcpcheck {
 namespace {
@@ -32,12 +28,8 @@ std::vector<Intervals> indices_done(const std::vector<CampaignState>& shards) {
 std::vector<LaneCoverage> coverage_of(const std::vector<Intervals>& indices,
                                       const std::vector<std::unique_ptr<CaseSource>>& sources) {
   std::vector<LaneCoverage> all;
-  for (std::size_t lane = 0; lane < indices.size(); ++lane) {
-    const json::Value answer = sources[lane]->coverage(indices[lane]);
-    const Reader reader(answer, "a lane's coverage");
-    all.push_back(
-        {lane, reader.at("coverage").value(), reader.at("first").integer(0, std::numeric_limits<std::int64_t>::max())});
-  }
+  for (std::size_t lane = 0; lane < indices.size(); ++lane)
+    all.push_back({lane, sources[lane]->coverage(indices[lane]), sources[lane]->covering_cases()});
   return all;
 }
 

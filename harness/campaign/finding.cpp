@@ -30,8 +30,6 @@ bool is_date(const std::string& text) {
 
 json::Value to_json(const Ops& ops, const Finding& finding) {
   const Op& op = ops.at(finding.value.op);
-  json::Array replay;
-  for (const std::string& word : finding.replay) replay.emplace_back(word);
   json::Object reruns;
   for (const auto& [status, count] : finding.reruns) reruns.emplace_back(status, static_cast<std::int64_t>(count));
   json::Object found{{"id", finding.id},
@@ -45,7 +43,7 @@ json::Value to_json(const Ops& ops, const Finding& finding) {
                      {"evaluations", finding.evaluations},
                      {"stopped", finding.stopped},
                      {"shrunk_from", json::Object{{"id", case_id(op, finding.from)}, {"case", case_to_json(op, finding.from)}}},
-                     {"replay", std::move(replay)}};
+                     {"replay", array_of(finding.replay)}};
   return json::Object{
       {"schema", "dcpcheck.case/1"},
       {"name", "finding-" + finding.id},
@@ -79,8 +77,14 @@ Finding finding_from_json(const Ops& ops, const json::Value& document, const std
   finding.stopped = found.at("stopped").string();
   finding.value = case_from_json(ops, reader.at("case").value(), source, "/case");
   finding.from = case_from_json(ops, found.at("shrunk_from").at("case").value(), source, "/finding/shrunk_from/case");
-  for (const Reader& word : found.at("replay").elements()) finding.replay.push_back(word.string());
+  finding.replay = words_of(found.at("replay"));
   return finding;
+}
+
+std::vector<std::string> replay_of(std::vector<std::string> words, const Signature& signature) {
+  words.insert(words.end(), {"--kernel", signature.kernel});
+  if (!signature.law.empty()) words.insert(words.end(), {"--law", signature.law});
+  return words;
 }
 
 std::string replay_line(const Finding& finding, const std::string& path) {

@@ -35,6 +35,9 @@ Finding finding_from_json(const Ops& ops, const json::Value& document, const std
 // Whether the document has a finding in it, or is a plain case.
 bool has_finding(const json::Value& document);
 
+// The words of a replay line: `words`, then the kernel and, unless every element is judged, the law.
+std::vector<std::string> replay_of(std::vector<std::string> words, const Signature& signature);
+
 // The line that replays the finding's file.
 std::string replay_line(const Finding& finding, const std::string& path);
 

@@ -80,41 +80,34 @@ JournalContents read_journal(const std::string& path) {
 
 Journal::Journal(std::string path) : path_(std::move(path)) {
   const std::string shown = text::printable(path_);
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) throw InputError(shown + ": the journal cannot be opened: " + std::strerror(errno));
-  try {
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) throw_errno("flock of " + shown);
-      throw InputError(shown + ": another campaign is writing into this folder; give this one a folder of its own with --out");
-    }
-    const auto [end, torn] = whole_lines(contents_of(path_));
-    torn_ = said_of(path_, torn);
-    struct stat now {};
-    if (::fstat(file_, &now) != 0) throw_errno("fstat of " + shown);
-    if (static_cast<std::size_t>(now.st_size) != end && ::ftruncate(file_, static_cast<off_t>(end)) != 0)
-      throw_errno("ftruncate of " + shown);
-  } catch (...) {
-    static_cast<void>(::close(file_));
-    throw;
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw InputError(shown + ": the journal cannot be opened: " + std::strerror(errno));
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw_errno("flock of " + shown);
+    throw InputError(shown + ": another campaign is writing into this folder; give this one a folder of its own with --out");
   }
+  const auto [end, torn] = whole_lines(contents_of(path_));
+  torn_ = said_of(path_, torn);
+  struct stat now {};
+  if (::fstat(file_.get(), &now) != 0) throw_errno("fstat of " + shown);
+  if (static_cast<std::size_t>(now.st_size) != end && ::ftruncate(file_.get(), static_cast<off_t>(end)) != 0)
+    throw_errno("ftruncate of " + shown);
 }
-
-Journal::~Journal() { static_cast<void>(::close(file_)); }
 
 void Journal::append(const json::Value& record) {
   if (failed_) return;
   const std::string line = line_of(record);
   struct stat before {};
-  if (::fstat(file_, &before) != 0) throw_errno("fstat of " + path_);
+  if (::fstat(file_.get(), &before) != 0) throw_errno("fstat of " + path_);
   for (std::size_t at = 0; at < line.size();) {
-    const ssize_t wrote = ::write(file_, line.data() + at, line.size() - at);
+    const ssize_t wrote = ::write(file_.get(), line.data() + at, line.size() - at);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       const int error = errno;
       failed_ = true;
       // Half a line would be dropped when it is read; without it there is nothing to say about it.
-      static_cast<void>(::ftruncate(file_, before.st_size));
-      static_cast<void>(::fdatasync(file_));
+      static_cast<void>(::ftruncate(file_.get(), before.st_size));
+      static_cast<void>(::fdatasync(file_.get()));
       errno = error;
       throw_errno(path_ +
                   ": the campaign stops, as its journal could not be written; what it has done until now is kept (--resume)");
@@ -127,7 +120,7 @@ void Journal::append(const json::Value& record) {
 
 void Journal::sync(bool now) {
   if (!dirty_ || failed_ || (!now && Clock::now() - synced_ < std::chrono::seconds(1))) return;
-  if (::fdatasync(file_) != 0) {
+  if (::fdatasync(file_.get()) != 0) {
     failed_ = true;
     throw_errno(path_ + ": the campaign stops, as its journal could not be brought to the disk");
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/adapters/child.hpp"
 #include "harness/core/json.hpp"
 
 namespace dcpcheck {
@@ -24,9 +25,6 @@ class Journal {
   // Opens `path` to append to, or makes it, and locks it until the object is gone; what follows the last whole line is cut off.
   // Throws InputError where another process has it locked, or there is no such folder.
   explicit Journal(std::string path);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
 
   // What was cut off, as JournalContents::torn.
   const std::string& torn() const { return torn_; }
@@ -39,7 +37,7 @@ class Journal {
  private:
   using Clock = std::chrono::steady_clock;
   std::string path_, torn_;
-  int file_ = -1;
+  Descriptor file_;
   bool failed_ = false, dirty_ = false;
   Clock::time_point synced_ = Clock::now();
 };

@@ -1,4 +1,4 @@
-#include "harness/campaign/campaign.hpp"
+#include "harness/campaign/shrinking.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,27 +15,23 @@ Shrunk shrink_by(const Op& op, const Case& value, const Check& check, const Eval
                  std::chrono::seconds time, std::int64_t memory, const std::function<void(const Case&)>& valid) {
   const auto deadline = std::chrono::steady_clock::now() + time;
   Shrunk shrunk{value, check, 0, {}};
-  for (bool smaller = true; smaller;) {
-    smaller = false;
-    for (Case& candidate : shrinks(op, shrunk.value, memory, valid)) {
-      if (shrunk.evaluations >= evaluations) {
-        shrunk.stopped = "after " + std::to_string(evaluations) + " evaluations";
-        return shrunk;
-      }
-      if (std::chrono::steady_clock::now() >= deadline) {
-        shrunk.stopped = "after " + std::to_string(time.count()) + " s";
-        return shrunk;
-      }
-      ++shrunk.evaluations;
-      const std::vector<Check> checks = evaluate(candidate);
-      const auto same = std::find_if(checks.begin(), checks.end(), [&](const Check& one) { return same_failure(one, check); });
-      if (same == checks.end()) continue;
-      shrunk.value = std::move(candidate);
-      shrunk.check = *same;
-      smaller = true;
-      break;
+  const auto enough = [&] {
+    if (shrunk.evaluations >= evaluations) {
+      shrunk.stopped = "after " + std::to_string(evaluations) + " evaluations";
+    } else if (std::chrono::steady_clock::now() >= deadline) {
+      shrunk.stopped = "after " + std::to_string(time.count()) + " s";
     }
-  }
+    return !shrunk.stopped.empty();
+  };
+  const auto fails = [&](const Case& candidate) {
+    ++shrunk.evaluations;
+    const std::vector<Check> checks = evaluate(candidate);
+    const auto same = std::find_if(checks.begin(), checks.end(), [&](const Check& one) { return same_failure(one, check); });
+    if (same == checks.end()) return false;
+    shrunk.check = *same;
+    return true;
+  };
+  shrunk.value = smallest_failing(op, value, memory, valid, enough, fails);
   return shrunk;
 }
 

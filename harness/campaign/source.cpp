@@ -70,13 +70,15 @@ Case CaseSource::at(std::uint64_t index) {
 }
 
 json::Value CaseSource::coverage(const Intervals& indices) {
-  if (base_) return json::Object{{"coverage", json::Value()}, {"first", 0}};
+  if (base_) return {};
   const Generator& draw = generator();
   Coverage met(draw.dimensions(), draw.covering().met);
   for (const auto& [from, to] : indices.all())
     for (std::uint64_t index = from; index < std::min(to, draw.covering_cases()); ++index)
       met.add(make_plan(draw.op(), draw(seed_, index), draw.options().memory));
-  return json::Object{{"coverage", met.to_json()}, {"first", static_cast<std::int64_t>(draw.covering_cases())}};
+  return met.to_json();
 }
+
+std::int64_t CaseSource::covering_cases() { return base_ ? 0 : static_cast<std::int64_t>(generator().covering_cases()); }
 
 }  // namespace dcpcheck

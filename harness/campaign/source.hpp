@@ -32,9 +32,10 @@ class CaseSource {
   // kernel is for no case that is found.
   Case at(std::uint64_t index);
 
-  // Which pairs of buckets the first cases of those indices meet: {"coverage": Coverage::to_json, or null where none are drawn,
-  // "first": how many cases meet all pairs}.
+  // Which pairs of buckets the first cases of those indices meet, as Coverage::to_json has it; null where none are drawn.
   json::Value coverage(const Intervals& indices);
+  // How many of the first cases it takes to meet all pairs; 0 where none are drawn.
+  std::int64_t covering_cases();
 
  private:
   const Generator& generator();

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 
@@ -16,10 +17,8 @@ constexpr const char* kSchema = "dcpcheck.journal/1";
 std::uint64_t number_of(const Reader& reader) { return static_cast<std::uint64_t>(reader.integer(0, kMost)); }
 
 json::Value lane_to_json(const Lane& lane) {
-  json::Array laws;
-  for (const std::string& law : lane.laws) laws.emplace_back(law);
-  return json::Object{{"op", lane.op},         {"kernel", lane.kernel},   {"share", lane.share},
-                      {"judged", lane.judged}, {"laws", std::move(laws)}, {"declaration", lane.declaration}};
+  return json::Object{{"op", lane.op},         {"kernel", lane.kernel},       {"share", lane.share},
+                      {"judged", lane.judged}, {"laws", array_of(lane.laws)}, {"declaration", lane.declaration}};
 }
 
 Lane lane_from_json(const Reader& reader) {
@@ -30,7 +29,7 @@ Lane lane_from_json(const Reader& reader) {
             reader.at("judged").boolean(),
             {},
             reader.at("declaration").value()};
-  for (const Reader& law : reader.at("laws").elements()) lane.laws.push_back(law.string());
+  lane.laws = words_of(reader.at("laws"));
   return lane;
 }
 

@@ -97,10 +97,10 @@ json::Value to_json(const std::vector<Check>& checks) {
 
 }  // namespace
 
-std::vector<Check> examine(const Service& service, ServedLane& lane, std::uint64_t number, const Case& value,
-                           const std::vector<std::string>& laws, WorkerPage& page, Spent& spent) {
+std::vector<Check> examine(const Service& service, ServedLane& lane, const Case& value, const std::vector<std::string>& laws,
+                           WorkerPage& page, Spent& spent) {
   Watch watch(spent);
-  page.begin(number, !lane.launched);
+  page.begin(!lane.launched);
   Trial trial(service.bench, *lane.op, *lane.kernel, value);
   watch.lap("inputs");
   std::vector<Check> checks;
@@ -138,7 +138,7 @@ void serve(Service& service, WorkerPage& page, int in, int out) {
       const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kSource);
       const std::vector<std::string> laws = words_of(one.at("laws"));
       watch.lap("talking");
-      const std::vector<Check> checks = examine(service, lane, static_cast<std::uint64_t>(number), value, laws, page, spent);
+      const std::vector<Check> checks = examine(service, lane, value, laws, page, spent);
       watch.skip();
       say(out, json::Object{{"number", number}, {"checks", to_json(checks)}});
       watch.lap("talking");

@@ -35,8 +35,8 @@ using Spent = std::map<std::string, double>;
 
 // Holds a case of the lane to `laws`, "" standing for the judging of every element. Adds to `spent` what went where. Throws
 // HarnessError where the backend fails.
-std::vector<Check> examine(const Service& service, ServedLane& lane, std::uint64_t number, const Case& value,
-                           const std::vector<std::string>& laws, WorkerPage& page, Spent& spent);
+std::vector<Check> examine(const Service& service, ServedLane& lane, const Case& value, const std::vector<std::string>& laws,
+                           WorkerPage& page, Spent& spent);
 
 // Answers requests, a line each, that come on `in`, on `out`, until there are no more. Throws as examine does.
 void serve(Service& service, WorkerPage& page, int in, int out);

@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/report/text.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 using Clock = Child::Clock;
 
+const std::string kSource = "a worker's answer";
 constexpr std::chrono::milliseconds kSlice{100};  // between looks at the clock of a case
 
 std::string command_of(const std::vector<std::string>& words) {
@@ -71,8 +73,8 @@ WorkerLink::WorkerLink(WorkerOptions options) : options_(std::move(options)) {
   const Clock::time_point deadline = Clock::now() + options_.start_limit;
   const Child::Heard heard = child_->hear(deadline, options_.interrupted);
   if (heard.end == Child::End::line) {
-    hello_ = json::parse(heard.text, source());
-    if (const json::Value* refused = hello_.find("refused")) throw InputError(Reader(*refused, source()).string());
+    hello_ = json::parse(heard.text, kSource);
+    if (const json::Value* refused = hello_.find("refused")) throw InputError(Reader(*refused, kSource).string());
     return;
   }
   if (heard.end == Child::End::late)
@@ -104,9 +106,20 @@ void WorkerLink::bury(Status status, const std::string& reason, const std::strin
   end_child();
 }
 
+void WorkerLink::bury_garbage() { bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel"); }
+
 void WorkerLink::send(const json::Value& request) {
   if (child_ == nullptr) throw HarnessError("a worker that has ended was asked");
   unsent_ = json::dump(request);
+}
+
+std::optional<json::Value> WorkerLink::parsed(const std::string& line) {
+  try {
+    return json::parse(line, kSource);
+  } catch (const InputError&) {
+    bury_garbage();
+    return std::nullopt;
+  }
 }
 
 std::optional<json::Value> WorkerLink::hear() {
@@ -115,14 +128,8 @@ std::optional<json::Value> WorkerLink::hear() {
     const Child::Heard heard = unsent_ ? child_->ask(*std::exchange(unsent_, std::nullopt), slice, options_.interrupted)
                                        : child_->hear(slice, options_.interrupted);
     switch (heard.end) {
-      case Child::End::line: try { return json::parse(heard.text, source());
-        } catch (const InputError&) {
-          bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
-          return std::nullopt;
-        }
-      case Child::End::too_long:
-        bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
-        return std::nullopt;
+      case Child::End::line: return parsed(heard.text);
+      case Child::End::too_long: bury_garbage(); return std::nullopt;
       case Child::End::closed: {
         std::string how = child_->how_it_ended();
         if (how.empty()) how = "closing its stream";
@@ -147,12 +154,10 @@ std::optional<json::Value> WorkerLink::hear() {
 void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<bool(const Answer&)>& told) {
   json::Array request;
   for (const Assignment& one : cases) {
-    json::Array laws;
-    for (const std::string& law : one.laws) laws.emplace_back(law);
     request.push_back(json::Object{{"number", static_cast<std::int64_t>(one.number)},
                                    {"lane", static_cast<std::int64_t>(one.lane)},
                                    {"case", one.value},
-                                   {"laws", std::move(laws)}});
+                                   {"laws", array_of(one.laws)}});
   }
   send(request);
   std::size_t next = 0;
@@ -165,17 +170,17 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
     }
     Answer answer;
     try {
-      const Reader reader(*line, source());
+      const Reader reader(*line, kSource);
       if (const auto spent = reader.find("spent"); spent && next == cases.size()) {
         for (const auto& [what, seconds] : spent->members()) spent_[what] += seconds.number();
         return;
       }
       answer.number = static_cast<std::uint64_t>(reader.at("number").integer(0, std::int64_t{1} << 62));
       for (const Reader& check : reader.at("checks").elements())
-        answer.checks.push_back(check_from_json(check.value(), source()));
+        answer.checks.push_back(check_from_json(check.value(), kSource));
       if (next == cases.size() || answer.number != cases[next].number) throw InputError("it is no answer to what was asked");
     } catch (const InputError&) {
-      bury(Status::crash, "garbage", "the worker's own stream was written to by the kernel");
+      bury_garbage();
       if (next < cases.size()) told(Answer{cases[next].number, cases[next].ranks, {death_}});
       return;
     }

@@ -62,10 +62,11 @@ class WorkerLink {
  private:
   // A line of its; nothing where it died, or took too long over a case: then `death_` says how.
   std::optional<json::Value> hear();
+  std::optional<json::Value> parsed(const std::string& line);
   void send(const json::Value& request);
   void end_child();
+  void bury_garbage();
   void bury(Status status, const std::string& reason, const std::string& detail);
-  std::string source() const { return "a worker's answer"; }
 
   WorkerOptions options_;
   Descriptor memory_;

@@ -11,13 +11,11 @@
 namespace dcpcheck {
 
 struct WorkerPage {
-  std::atomic<std::uint64_t> number{0};   // the case's
   std::atomic<std::int64_t> since{0};     // steady_clock, in nanoseconds, when it began; 0: at no case
   std::atomic<std::uint32_t> started{0};  // a kernel's first launch in this process may compile: it has longer
   char law[60] = {};                      // that is being asked; "": every element is judged
 
-  void begin(std::uint64_t case_number, bool first) {
-    number.store(case_number);
+  void begin(bool first) {
     started.store(first ? 0 : 1);
     at("");
     since.store(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -28,6 +26,6 @@ struct WorkerPage {
   }
   void end() { since.store(0); }
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace dcpcheck

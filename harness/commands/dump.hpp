@@ -13,7 +13,8 @@
 
 namespace dcpcheck {
 
-// Throws InputError for a case of which there can be no arrays: one of a pipeline, which is many launches, or of a sparse cache.
+// Throws InputError for a case of which there can be no arrays: one of a pipeline, which is many launches, or of a sparse
+// cache.
 void check_dump(const NamedCase& named);
 Prepared prepare_dump(const Context& context, const NamedCase& named, const RunSettings& settings);
 

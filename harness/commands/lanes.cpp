@@ -6,7 +6,6 @@
 
 #include "harness/campaign/source.hpp"
 #include "harness/commands/cases.hpp"
-#include "harness/commands/overrides.hpp"
 #include "harness/commands/select.hpp"
 #include "harness/commands/suite.hpp"
 #include "harness/core/error.hpp"
@@ -30,9 +29,7 @@ void add_laws(Lane& lane, const Op& op, const std::vector<std::string>& named) {
   }
   lane.judged = false;
   for (const std::string& name : named) {
-    const Law* const law = find_law(name);
-    if (law == nullptr) throw InputError("--law: there is no law '" + text::printable(name) + "'; dcpcheck laws shows them");
-    if (obeys(op, *law)) lane.laws.push_back(name);
+    if (obeys(op, law_named(name))) lane.laws.push_back(name);
   }
 }
 
@@ -72,9 +69,9 @@ std::optional<Case> base_case(const Context& context, std::int64_t memory, const
     if (!overrides.empty()) throw InputError("--set changes the case of --from, and none was given");
     return std::nullopt;
   }
-  const std::vector<NamedCase> cases = load_cases(context, {from}, {{}, memory});
+  const std::vector<NamedCase> cases = load_cases(context, {from}, {{}, memory, overrides});
   if (cases.size() != 1) throw InputError("--from takes one case, and there are " + std::to_string(cases.size()));
-  Case base = with_overrides(context.ops, cases.front().file.value, overrides, from);
+  const Case& base = cases.front().file.value;
   if (!base.stored.empty())
     throw InputError(from + ": its tensors lie in files beside it, and cases of a campaign have theirs from a seed");
   return base;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/commands/launcher.hpp"
 #include "harness/core/error.hpp"
 #include "harness/report/text.hpp"
@@ -17,7 +18,7 @@ namespace dcpcheck {
 namespace {
 
 constexpr std::int64_t kDefaultMemory = std::int64_t{4} << 30;
-constexpr std::int64_t kMostThreads = 1024;
+constexpr int kMostThreads = 1024;
 constexpr int kLastDevice = 1023;
 constexpr std::size_t kMostSeats = 1024;
 
@@ -29,11 +30,7 @@ bool read_number(std::string_view text, Number& number, int base = 10) {
 
 int parse_threads(const std::string& text) {
   if (text.empty()) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  std::int64_t number = 0;
-  if (!read_number(text, number) || number < 1 || number > kMostThreads)
-    throw InputError("--threads takes a number from 1 to " + std::to_string(kMostThreads) + ", not '" + text::printable(text) +
-                     "'");
-  return static_cast<int>(number);
+  return parse_count("--threads", text);
 }
 
 [[noreturn]] void throw_no_backend(const std::string& text) {
@@ -141,10 +138,14 @@ std::uint64_t parse_seed(std::string_view text) {
   return seed;
 }
 
-std::string seed_text(std::uint64_t seed) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[i] = "0123456789abcdef"[(seed >> (60 - 4 * i)) & 15];
-  return text;
+std::string seed_text(std::uint64_t seed) { return hex_of(seed); }
+
+int parse_count(const std::string& option, std::string_view text) {
+  int number = 0;
+  if (!read_number(text, number) || number < 1 || number > kMostThreads)
+    throw InputError(option + " takes a number from 1 to " + std::to_string(kMostThreads) + ", not '" + text::printable(text) +
+                     "'");
+  return number;
 }
 
 std::uint64_t parse_cases(const std::string& option, std::string_view text) {
@@ -171,6 +172,8 @@ std::int64_t parse_size(std::string_view text) {
   return number << shift;
 }
 
+std::int64_t memory_of(const std::string& text) { return text.empty() ? kDefaultMemory : parse_size(text); }
+
 RunSettings run_settings(const Arguments& arguments, const std::atomic<int>* interrupted) {
   RunSettings settings;
   settings.threads = parse_threads(arguments.text("--threads"));
@@ -178,7 +181,7 @@ RunSettings run_settings(const Arguments& arguments, const std::atomic<int>* int
   settings.kernels = arguments.all("--kernel");
   settings.self_test = !arguments.has("--no-self-test");
   settings.memory_text = arguments.text("--memory");
-  settings.memory = settings.memory_text.empty() ? kDefaultMemory : parse_size(settings.memory_text);
+  settings.memory = memory_of(settings.memory_text);
   settings.devices_text = arguments.text("--devices");
   settings.transport_text = arguments.text("--transport");
   Spread spread;

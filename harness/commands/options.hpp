@@ -36,6 +36,12 @@ std::string seed_text(std::uint64_t seed);  // 16 hex digits
 // How many cases `option` asks for, 1 to 10^9. Throws InputError.
 std::uint64_t parse_cases(const std::string& option, std::string_view text);
 
+// How many threads or processes `option` asks for, 1 to 1024. Throws InputError.
+int parse_count(const std::string& option, std::string_view text);
+
+// What --memory says, or its default.
+std::int64_t memory_of(const std::string& text);
+
 // "4GiB", "512MiB", "100000" bytes. Throws InputError.
 std::int64_t parse_size(std::string_view text);
 

@@ -75,6 +75,15 @@ std::vector<const Kernel*> select_kernels(Context& context, const std::vector<st
   return selected;
 }
 
+const Law& law_named(const std::string& name) {
+  if (const Law* const law = find_law(name)) return *law;
+  std::vector<std::string> known;
+  for (const Law& law : all_laws()) known.push_back(law.name);
+  const std::string near = text::nearest(name, known);
+  throw InputError("--law: there is no law '" + text::printable(name) + "'" +
+                   (near.empty() ? "; dcpcheck laws shows them" : ": did you mean " + near + "?"));
+}
+
 std::map<std::string, std::vector<const Kernel*>> expected_kernels(const std::vector<Kernel>& kernels,
                                                                    const std::vector<NamedCase>& cases) {
   std::map<std::string, std::vector<const Kernel*>> by_op;

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/campaign/words.hpp"
 #include "harness/commands/cases.hpp"
 #include "harness/commands/machine.hpp"
 #include "harness/core/digest.hpp"
@@ -115,14 +116,12 @@ json::Value run_to_json(const Context& context, const RunSettings& settings, con
   if (::gethostname(host.data(), host.size() - 1) != 0) throw_errno("gethostname");
   json::Object spent;
   for (const auto& [what, seconds] : end.spent) spent.emplace_back(what, seconds);
-  json::Array command;
-  for (const std::string& word : context.command) command.emplace_back(word);
   return json::Object{
       {"tool", to_json(context.tool)},
       {"host", std::string(host.data())},
       {"machine",
        to_json(describe_machine(settings.threads, settings.backend->name() == "cuda" ? settings.backend.get() : nullptr))},
-      {"command", std::move(command)},
+      {"command", array_of(context.command)},
       {"shard", json::Array{static_cast<std::int64_t>(shard.index), static_cast<std::int64_t>(shard.count)}},
       {"cases", end.ran},
       {"seconds", end.seconds},

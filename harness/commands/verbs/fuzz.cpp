@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -39,11 +38,7 @@ std::uint64_t some_seed() {
 int parse_jobs(const Arguments& arguments, const RunSettings& settings) {
   const std::string given = arguments.text("--jobs");
   if (given.empty()) return settings.backend->name() == "cuda" ? std::min(settings.threads, 8) : settings.threads;
-  int jobs = 0;
-  const auto [stop, error] = std::from_chars(given.data(), given.data() + given.size(), jobs);
-  if (error != std::errc{} || stop != given.data() + given.size() || jobs < 1 || jobs > 1024)
-    throw InputError("--jobs takes a number from 1 to 1024, not '" + text::printable(given) + "'");
-  return jobs;
+  return parse_count("--jobs", given);
 }
 
 // A campaign is the same whoever runs it where CI is set; else a seed is drawn, and told.

@@ -81,9 +81,8 @@ int run(const Arguments& arguments, Context& context) {
   report.runs = std::move(runs);
   const std::string findings = in(out, "findings");
   gather_findings(context.ops, arguments.operands, findings);
-  const std::string& memory = report.state.spec.memory;
-  const std::optional<Case> base = base_case(context, memory.empty() ? std::int64_t{4} << 30 : parse_size(memory),
-                                             report.state.spec.base, report.state.spec.settings);
+  const std::optional<Case> base =
+      base_case(context, memory_of(report.state.spec.memory), report.state.spec.base, report.state.spec.settings);
   std::vector<std::unique_ptr<CaseSource>> sources;
   for (const Lane& lane : report.state.lanes)
     sources.push_back(std::make_unique<CaseSource>(context.ops, lane, base, report.state.spec.seed));

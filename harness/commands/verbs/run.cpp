@@ -23,15 +23,7 @@ Expectation expected_of(const NamedCase& named, const Kernel& kernel) {
 // One that is nullptr where no law is named: then every element is judged.
 std::vector<const Law*> laws_named(const std::vector<std::string>& names) {
   std::vector<const Law*> laws;
-  for (const std::string& name : names) {
-    laws.push_back(find_law(name));
-    if (laws.back() != nullptr) continue;
-    std::vector<std::string> known;
-    for (const Law& law : all_laws()) known.push_back(law.name);
-    const std::string near = text::nearest(name, known);
-    throw InputError("--law: there is no law '" + text::printable(name) + "'" +
-                     (near.empty() ? "; dcpcheck laws shows them" : ": did you mean " + near + "?"));
-  }
+  for (const std::string& name : names) laws.push_back(&law_named(name));
   if (laws.empty()) laws.push_back(nullptr);
   return laws;
 }

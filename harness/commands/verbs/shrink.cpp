@@ -79,9 +79,7 @@ int run(const Arguments& arguments, Context& context) {
   finding.from = from;
   finding.evaluations = shrunk.evaluations;
   finding.stopped = std::move(shrunk.stopped);
-  finding.replay = replay_words(context, spec);
-  finding.replay.insert(finding.replay.end(), {"--kernel", lanes.front().kernel});
-  if (!law.empty()) finding.replay.insert(finding.replay.end(), {"--law", law});
+  finding.replay = replay_of(replay_words(context, spec), finding.signature);
   const std::string out = arguments.text("--out", finding.id + ".json");
   ReportFile(out).write(json::dump(to_json(context.ops, finding), 1) + "\n");
   std::string lines;

@@ -102,7 +102,7 @@ void run_here(Service& service, const Ops& ops, std::uint64_t seed, const std::s
     const Turn turn = turn_of(round, number);
     const Case value = sources[turn.lane]->at(turn.index);
     const std::vector<Check> checks =
-        examine(service, service.lanes[turn.lane], number, value, checks_of(lanes[turn.lane], turn.index), page, spent);
+        examine(service, service.lanes[turn.lane], value, checks_of(lanes[turn.lane], turn.index), page, spent);
     if (is_told(status_of(checks)))
       say(out,
           json::Object{{"number", static_cast<std::int64_t>(number)}, {"status", std::string(name_of(status_of(checks)))}});
