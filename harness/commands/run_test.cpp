@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -41,6 +42,14 @@ std::vector<std::string> digests_in(const json::Value& report) {
   for (const json::Value& result : *at(report, "results").get<json::Array>())
     digests.push_back(text_at(result, "name") + " " + text_at(result, "kernel") + " " + json::dump(at(result, "digests")));
   return digests;
+}
+
+// Whether the process has a handler for the signal: before that a signal ends it as it would end any program.
+bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
 }
 
 class Run : public Program {
@@ -202,7 +211,8 @@ TEST_F(Run, AFullDiskIsAFailureOfTheHarness) {
 TEST_F(Run, ASignalEndsItByThatSignalWithoutAReport) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const pid_t child = start({"repro", "--backend", "host", "--json", path("report.json"), "--threads", "1"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // repro takes seconds: this is in the middle
+    // repro takes seconds: from here on this is in the middle, however slow the start was.
+    for (int i = 0; i < 6000 && !catches(child, signal); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ASSERT_EQ(::kill(child, signal), 0);
     const Ended ended = wait(child);
     EXPECT_EQ(ended.signal, signal) << "exit code " << ended.code << ", " << ended.err;
