@@ -33,6 +33,7 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr int kHarnessFailed = 99;
+constexpr int kBisectionAborted = 128;  // to `git bisect run` 2 and 99 would be answers
 
 bool wants_colour(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
@@ -173,6 +174,8 @@ int main(int argc, char** argv) {
     const dcpcheck::SignalWatch watch(interrupted);
     code = dcpcheck::guarded(argc > 0 ? argv[0] : nullptr, {argv + (argc > 0 ? 1 : 0), argv + argc}, interrupted, signal);
   }
+  const bool step = argc > 1 && std::string_view(argv[1]) == "bisect-step";
+  if (step && (code == dcpcheck::kBadInput || code == dcpcheck::kHarnessFailed)) code = dcpcheck::kBisectionAborted;
   if (signal != 0) {
     std::cout.flush();
     dcpcheck::die_by(signal);

@@ -1,4 +1,4 @@
-// Cases of an op, drawn: a generator for each thing in which cases can differ (DESIGN 4), put together from the Op value
+// Cases of an op, drawn: a generator for each thing in which cases can differ, put together from the Op value
 // alone, so that a user's own op has them, too. They draw small integers; tensors come from the case's seed.
 #pragma once
 

@@ -22,14 +22,12 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::Le;
 
-constexpr std::int64_t kMemory = std::int64_t{1} << 30;
-
 class Generators : public testing::TestWithParam<std::string> {
  protected:
   const Ops ops_ = builtin_ops_alone();
   const Op& op_ = ops_.at(GetParam());
 
-  Plan plan_of(const Case& value) const { return make_plan(op_, value, kMemory); }
+  Plan plan_of(const Case& value) const { return make_plan(op_, value, kTestMemory); }
 };
 
 TEST_P(Generators, ACaseDependsOnItsSeedAndIndexAlone) {
@@ -64,7 +62,7 @@ TEST_P(Generators, EveryCaseIsValidAndSoIsEachSmallerOne) {
     const Case value = generator(20'000, index);
     ASSERT_NO_FATAL_FAILURE(check(value, "generated"));
     if (index % shrunk_each != 0) continue;
-    for (const Case& smaller : shrinks(op_, value, kMemory)) {
+    for (const Case& smaller : shrinks(op_, value, kTestMemory)) {
       ASSERT_LT(size_of_case(op_, smaller), size_of_case(op_, value));
       ASSERT_NO_FATAL_FAILURE(check(smaller, "shrunk"));
     }
@@ -266,7 +264,7 @@ TEST(AnOpOfTheUsers, HasCasesInAllItsPairs) {
   std::int64_t wide = 0, stored = 0, plainest = 0;
   for (std::uint64_t index = 0; index < 600; ++index) {
     const Case value = generator(1, index);
-    coverage.add(make_plan(op, value, kMemory));
+    coverage.add(make_plan(op, value, kTestMemory));
     wide += value.choice("mode") == "wide" ? 1 : 0;
     stored += value.geometry.caches.contains("store") ? 1 : 0;
     plainest += value.integer("width") == 3 ? 1 : 0;
@@ -294,7 +292,7 @@ TEST(PlainCase, IsTheDefaultWithOneToken) {
   const Ops ops = builtin_ops_alone();
   for (const auto& [name, op] : ops) {
     const Case plain = plain_case(op);
-    EXPECT_NO_THROW(static_cast<void>(make_plan(op, plain, kMemory))) << name;
+    EXPECT_NO_THROW(static_cast<void>(make_plan(op, plain, kTestMemory))) << name;
     EXPECT_EQ(plain.geometry.batch.size(), 1U);
     EXPECT_LE(plain.geometry.caches.size(), 1U);
     for (const Param& param : op.params) EXPECT_EQ(plain.params.at(param.name), param.value) << param.name;

@@ -28,7 +28,7 @@ constexpr std::int64_t kConfirming = 24;  // … until so many that it is for ha
 constexpr int kRounds = 4;                // of looking for better values, and of further cases
 constexpr std::size_t kTried = 12;        // cases that are changed to see whether a condition mends them
 constexpr std::int64_t kLeast = 4;        // cases that must pass within what is required
-constexpr std::size_t kShown = 3;
+constexpr std::size_t kUnexplained = 3;
 constexpr std::int64_t kCost = 100'000;
 
 using Contract = std::map<std::string, std::string>;
@@ -469,7 +469,7 @@ class Prober {
       if (!came.skipped() && broken) ++out.left_out;
       if (!came.failed() || broken) continue;
       ++out.unexplained_cases;
-      if (out.unexplained.size() < kShown) out.unexplained.push_back({now, came.verdict});
+      if (out.unexplained.size() < kUnexplained) out.unexplained.push_back({now, came.verdict});
     }
     for (const Option& option : op_.contract) out.options.push_back(probed(option));
     out.requirements = requirements_;

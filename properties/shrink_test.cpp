@@ -18,7 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::int64_t kMemory = std::int64_t{1} << 30;
 using Wanted = std::function<bool(const Case&)>;
 
 // Down the tree that RapidCheck walks.
@@ -38,7 +37,7 @@ class Shrinking : public testing::Test {
   std::string text(const Case& value) const { return json::canonical(case_to_json(op(value.op), value)); }
   bool valid(const Case& value) const {
     try {
-      static_cast<void>(make_plan(op(value.op), value, kMemory));
+      static_cast<void>(make_plan(op(value.op), value, kTestMemory));
     } catch (const InputError&) {
       return false;
     }
@@ -97,7 +96,7 @@ TEST_F(Shrinking, EndsAtTheLeastCaseWhereverItStarts) {
 TEST_F(Shrinking, ANegativeSlotOnSomeRank) {
   const Wanted wanted = [&](const Case& value) {
     if (value.geometry.world_size == 1) return false;
-    const Plan plan = make_plan(op(value.op), value, kMemory);
+    const Plan plan = make_plan(op(value.op), value, kTestMemory);
     for (const auto& [name, group] : value.geometry.caches) {
       for (std::int64_t rank = 0; rank < value.geometry.tp; ++rank) {
         const auto slots = slots_of(plan, name, rank);
@@ -182,7 +181,7 @@ TEST_F(Shrinking, MemoryIsABoundOfEachStep) {
   const auto all = shrinks(op("fused_norm_rope"), start), bounded = shrinks(op("fused_norm_rope"), start, 1 << 20);
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), long_table));
   EXPECT_TRUE(std::any_of(bounded.begin(), bounded.end(), [&](const Case& one) { return !long_table(one); }));
-  for (const Case& one : bounded) EXPECT_LE(make_plan(op("fused_norm_rope"), one, kMemory).memory, 1 << 20);
+  for (const Case& one : bounded) EXPECT_LE(make_plan(op("fused_norm_rope"), one, kTestMemory).memory, 1 << 20);
 }
 
 TEST_F(Shrinking, StepsAreOrderedAndStrictlySmaller) {

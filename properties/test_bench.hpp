@@ -15,7 +15,7 @@
 namespace dcpcheck {
 
 struct TestBench {
-  static constexpr std::int64_t kMemory = std::int64_t{1} << 30;
+  static constexpr std::int64_t kMemory = kTestMemory;
 
   TestBench() {
     for (const auto& [name, builtin] : builtin_ops()) {

@@ -1,6 +1,7 @@
 // For tests: the ops that come with dcpcheck, and small ones made up here.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "reference/builtin_ops.hpp"
 
 namespace dcpcheck {
+
+inline constexpr std::int64_t kTestMemory = std::int64_t{1} << 30;  // bytes that a case may take
 
 inline Ops builtin_ops_alone() {
   Ops out;

@@ -1,5 +1,6 @@
 // The reference of dense_prefill against fp32 arithmetic: every right way to attend is admitted, every wrong one is not.
 #include "reference/attention.hpp"
+#include "harness/core/slow_test.hpp"
 
 #include <gtest/gtest.h>
 
@@ -195,6 +196,7 @@ const std::string prompts = R"({"uncached": 90}, {"uncached": 7})";
 const std::string cached = R"({"cached": 300, "uncached": 6}, {"uncached": 2}, {"cached": 1, "uncached": 3})";
 
 TEST(AttentionReference, RightWaysAreAdmitted) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   for (const std::string& one :
        {text(prompts, ""), text(prompts, "", R"("q": "normal:30")"), text(prompts, "", R"("q": "zero", "kv_c": "signs")"),
         text(prompts, "", R"("q": "large_mean", "k_pe": "large_mean")"),

@@ -1,6 +1,7 @@
 // The references of merge_ranks and merge_chunks against fp32 arithmetic: every right way to merge is admitted, every
 // wrong one is not.
 #include "reference/merge.hpp"
+#include "harness/core/slow_test.hpp"
 
 #include <gtest/gtest.h>
 
@@ -163,6 +164,7 @@ int wrong_of(const Worked& worked, std::int64_t token, F merge_one) {
 }
 
 TEST(MergeReference, RightWaysAreAdmitted) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   for (const int world : {1, 2, 4, 8}) {
     for (const char* const base : {"e", "2"}) {
       for (const char* const values :

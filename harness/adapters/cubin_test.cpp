@@ -23,7 +23,7 @@ std::string file(const std::string& name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
+std::string replaced_everywhere(std::string text, const std::string& what, const std::string& with) {
   if (text.find(what) == std::string::npos) throw std::invalid_argument("no " + what);
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
     text.replace(at, what.size(), with);
@@ -37,7 +37,7 @@ class CubinTest : public testing::Test {
   // An example with `with` in place of `what`, beside its files.
   Kernel load(const std::string& what, const std::string& with, const std::string& example = "fused_eh_norm") const {
     for (const char* kind : {".cubin", ".ptx"}) static_cast<void>(folder_.write(example + kind, file(example + kind)));
-    return load_cubin("cubin:" + folder_.write("m.json", replaced(file(example + ".json"), what, with)), bench_.ops);
+    return load_cubin("cubin:" + folder_.write("m.json", replaced_everywhere(file(example + ".json"), what, with)), bench_.ops);
   }
 
   Verdict verdict(const Kernel& kernel, Backend& backend, const Case& value) const {

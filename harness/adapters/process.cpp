@@ -21,7 +21,6 @@ namespace dcpcheck {
 namespace {
 
 using std::chrono::milliseconds;
-using Kind = LaunchError::Kind;
 
 constexpr std::size_t kTextShown = 200;      // bytes of a line of its that is shown
 constexpr std::size_t kReasonShown = 1000;   // … of a reason, or of stderr
@@ -71,21 +70,22 @@ LaunchError what_went_wrong(const Child::Heard& heard, Child& child, const std::
     case Child::End::closed: {
       const std::string ended = child.how_it_ended();
       if (!ended.empty())
-        return {Kind::process_ended,
+        return {LaunchError::Kind::process_ended,
                 with_last_words("its process ended before " + awaited + ": " + ended + after_a_part(heard.text), child)};
-      return {Kind::bad_answer,
+      return {LaunchError::Kind::bad_answer,
               with_last_words("its process closed its stdout before " + awaited + after_a_part(heard.text), child)};
     }
     case Child::End::late:
-      return {Kind::timed_out,
+      return {LaunchError::Kind::timed_out,
               with_last_words(
                   "its process did not come to " + awaited + " within " + in_seconds(limit) + after_a_part(heard.text), child)};
     case Child::End::too_long:
     case Child::End::line: break;
   }
-  return {Kind::bad_answer, with_last_words("its process wrote a line of more than " + std::to_string(Child::kLongestLine) +
-                                                " bytes where " + awaited + " was due",
-                                            child)};
+  return {LaunchError::Kind::bad_answer,
+          with_last_words("its process wrote a line of more than " + std::to_string(Child::kLongestLine) + " bytes where " +
+                              awaited + " was due",
+                          child)};
 }
 
 // The processes of one spec.
@@ -117,7 +117,8 @@ class Processes {
       return start();
     } catch (const InputError& failed) {
       const std::scoped_lock lock(guard_);
-      does_not_start_ = {Kind::process_ended, "a further process of it does not start: " + std::string(failed.what())};
+      does_not_start_ = {LaunchError::Kind::process_ended,
+                         "a further process of it does not start: " + std::string(failed.what())};
       error = does_not_start_;
       return nullptr;
     }
@@ -193,7 +194,7 @@ json::Array tensors_of(const Launch& launch, const ExchangeLayout& layout) {
   return tensors;
 }
 
-json::Object scalars_of(const Plan& plan) {
+json::Object scalars_in(const Plan& plan) {
   json::Object scalars;
   for (const auto& [name, term] : plan.environment) {
     const auto* integer = std::get_if<std::int64_t>(&term);
@@ -218,7 +219,7 @@ Answer read_answer(const std::string& line, std::int64_t launch, bool mapped) {
   const json::Value value = json::parse(line, place, {kAnswerMost, kAnswerDepth});
   const Reader reader(value, place);
   reader.object({"launch", "ok", "skip", "refused", "unmapped"});
-  const std::int64_t number = reader.at("launch").integer(0, INT64_MAX);
+  const std::int64_t number = reader.at("launch").count();
   if (number != launch)
     throw InputError("it is to launch " + std::to_string(number) + ", and launch " + std::to_string(launch) + " was asked for");
   if (value.get<json::Object>()->size() != 2)
@@ -274,16 +275,18 @@ class WorkerLaunch {
       return {bad("its process went on after its answer: " + shown(said.substr(0, said.find('\n')), kTextShown))};
     switch (answer.kind) {
       case Answer::Kind::unmapped: return {{}, true, true};
-      case Answer::Kind::skip: return {{Kind::skipped, answer.why}, true};
+      case Answer::Kind::skip: return {{LaunchError::Kind::skipped, answer.why}, true};
       case Answer::Kind::refused: return {{answer.why}, true};
       case Answer::Kind::ok: break;
     }
     const std::string stray = fetch(layout_, base, guard, mover_);
-    return {{Kind::beside_inputs, stray}, true};
+    return {{LaunchError::Kind::beside_inputs, stray}, true};
   }
 
  private:
-  LaunchError bad(const std::string& sentence) { return {Kind::bad_answer, with_last_words(sentence, worker_.child)}; }
+  LaunchError bad(const std::string& sentence) {
+    return {LaunchError::Kind::bad_answer, with_last_words(sentence, worker_.child)};
+  }
 
   std::byte* memory(bool by_handle) {
     if (by_handle) return worker_.device->data();
@@ -307,7 +310,7 @@ class WorkerLaunch {
                                    {"op", launch_.plan.op->name},
                                    {"memory", std::move(memory)},
                                    {"tensors", tensors_of(launch_, layout_)},
-                                   {"scalars", scalars_of(launch_.plan)}});
+                                   {"scalars", scalars_in(launch_.plan)}});
   }
 
   Worker& worker_;
@@ -332,9 +335,10 @@ class ProcessKernel {
 
   LaunchError operator()(bool cuda, const Launch& launch) {
     for (const TensorPlan& tensor : launch.plan.tensors)
-      if (tensor.cache.sparse) return {Kind::skipped, "a kernel in a process of its own is not given sparse caches"};
+      if (tensor.cache.sparse)
+        return {LaunchError::Kind::skipped, "a kernel in a process of its own is not given sparse caches"};
     if (cuda && launch.plan.value.graph)
-      return {Kind::skipped, "what a kernel launches in a process of its own is not captured into a CUDA graph"};
+      return {LaunchError::Kind::skipped, "what a kernel launches in a process of its own is not captured into a CUDA graph"};
     LaunchError error;
     std::unique_ptr<Worker> worker = processes_->take(error);
     if (!worker) return error;

@@ -55,6 +55,7 @@ Status status_named(const std::string& name, const std::string& source) {
 
 json::Value to_json(const Check& check) {
   json::Object object{{"law", check.law}, {"status", std::string(name_of(check.status))}};
+  add(object, "outputs", check.all_digest);
   if (check.status == Status::pass) return object;
   add(object, "detail", check.detail);
   if (!is_told(check.status)) return object;
@@ -62,7 +63,6 @@ json::Value to_json(const Check& check) {
   add(object, "buffer", check.buffer);
   if (!check.what.empty()) object.emplace_back("what", array_of(check.what));
   add(object, "inputs", check.inputs_digest);
-  add(object, "outputs", check.all_digest);
   return object;
 }
 

@@ -47,7 +47,7 @@ Status status_of(const std::vector<Check>& checks);
 // The status of that name. Throws InputError, its sentence beginning with `source`.
 Status status_named(const std::string& name, const std::string& source);
 
-// Sentences and digests only where the check is one that is told.
+// Reason, sentences and the inputs' digest only where the check is one that is told.
 json::Value to_json(const Check& check);
 Check check_from_json(const json::Value& value, const std::string& source);
 json::Value to_json(const Signature& signature);

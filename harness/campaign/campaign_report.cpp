@@ -12,8 +12,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr int kColumns = 80;
-
 std::string counts_in_words(const StatusCounts& counts) {
   std::vector<std::string> words;
   for (const auto& [status, count] : counts)
@@ -45,17 +43,17 @@ std::string headline(const TellFinding& one) {
 }
 
 std::string paragraph(const TellFinding& one) {
-  std::string lines = text::wrap(headline(one), kColumns, 2);
+  std::string lines = text::wrap(headline(one), text::kColumns, 2);
   const Check& check = one.finding ? one.finding->check : one.met.check;
-  for (const std::string& sentence : check.what) lines += text::wrap("  " + sentence, kColumns, 4);
-  if (check.what.empty() && !check.detail.empty()) lines += text::wrap("  " + text::printable(check.detail), kColumns, 4);
+  for (const std::string& sentence : check.what) lines += text::wrap("  " + sentence, text::kColumns, 4);
+  if (check.what.empty() && !check.detail.empty()) lines += text::wrap("  " + text::printable(check.detail), text::kColumns, 4);
   if (!one.finding) return lines + "    its file is not there, or is none\n";
   const Finding& finding = *one.finding;
   std::string shrunk =
       "  smallest case: " + size_in_words(finding.value) + " (from " + size_in_words(finding.from) + ", " + finding.of + ")";
   if (!finding.stopped.empty()) shrunk += "; made no smaller " + finding.stopped;
   if (finding.reruns.empty()) shrunk += "; not looked into yet";
-  lines += text::wrap(shrunk, kColumns, 4);
+  lines += text::wrap(shrunk, text::kColumns, 4);
   return lines + "    to replay it:\n" + replay_line(finding, one.path) + "\n";
 }
 
@@ -147,21 +145,22 @@ std::string to_text(const CampaignReport& report) {
   if (!tally.skipped.empty()) {
     lines += "Skipped:\n";
     for (const auto& [why, count] : tally.skipped)
-      lines += text::wrap("  " + std::to_string(count) + ": " + text::printable(why), kColumns, 4);
+      lines += text::wrap("  " + std::to_string(count) + ": " + text::printable(why), text::kColumns, 4);
     lines += "\n";
   }
   if (tally.cases > 0) lines += "Cases by op:\n";
-  for (const auto& [op, counts] : tally.by_op) lines += text::wrap("  " + op + ": " + counts_in_words(counts), kColumns, 4);
+  for (const auto& [op, counts] : tally.by_op)
+    lines += text::wrap("  " + op + ": " + counts_in_words(counts), text::kColumns, 4);
   if (tally.cases > 0) lines += "Checks by law:\n";
   for (const auto& [law, counts] : tally.by_law)
-    lines += text::wrap("  " + law_in_words(law) + ": " + counts_in_words(counts), kColumns, 4);
+    lines += text::wrap("  " + law_in_words(law) + ": " + counts_in_words(counts), text::kColumns, 4);
   for (const LaneCoverage& lane : report.coverage) {
     const json::Value* pairs = lane.coverage.find("pairs");
     if (pairs == nullptr) continue;
     const Lane& of = report.state.lanes.at(lane.lane);
     lines += text::wrap("Pairs of buckets met on " + of.kernel + ": " + json::dump(*pairs->find("met")) + " of " +
                             json::dump(*pairs->find("feasible")),
-                        kColumns, 2);
+                        text::kColumns, 2);
   }
   std::int64_t known = 0;
   for (const bool red : {false, true}) {

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <ctime>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include "harness/campaign/words.hpp"
@@ -16,8 +15,6 @@
 
 namespace dcpcheck {
 namespace {
-
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 bool is_date(const std::string& text) {
   constexpr std::string_view kForm = "dddd-dd-dd";
@@ -67,13 +64,13 @@ Finding finding_from_json(const Ops& ops, const json::Value& document, const std
   finding.signature = signature_from_json(found.at("signature").value(), source);
   if (finding.id != id_of(finding.signature)) found.at("id").fail("it is that of the signature, " + id_of(finding.signature));
   finding.check = check_from_json(found.at("check").value(), source);
-  finding.number = static_cast<std::uint64_t>(found.at("number").integer(0, kMost));
+  finding.number = static_cast<std::uint64_t>(found.at("number").count());
   finding.of = found.at("of").string();
   finding.seed = std::stoull("0" + found.at("seed").string(), nullptr, 16);
   finding.backend = found.at("backend").string();
   for (const auto& [status, count] : found.at("reruns").members())
     finding.reruns[status] = static_cast<int>(count.integer(0, 1000));
-  finding.evaluations = found.at("evaluations").integer(0, kMost);
+  finding.evaluations = found.at("evaluations").count();
   finding.stopped = found.at("stopped").string();
   finding.value = case_from_json(ops, reader.at("case").value(), source, "/case");
   finding.from = case_from_json(ops, found.at("shrunk_from").at("case").value(), source, "/finding/shrunk_from/case");

@@ -1,7 +1,6 @@
 #include "harness/campaign/spec.hpp"
 
 #include <charconv>
-#include <limits>
 #include <utility>
 
 #include "harness/campaign/words.hpp"
@@ -9,11 +8,7 @@
 #include "harness/core/reader.hpp"
 
 namespace dcpcheck {
-namespace {
-
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace
+namespace {}  // namespace
 
 json::Value to_json(const CampaignSpec& spec) {
   json::Object shares;
@@ -54,7 +49,7 @@ CampaignSpec spec_from_json(const json::Value& value, const std::string& source)
   spec.corpora = words_of(reader.at("corpora"));
   spec.corpus_digest = reader.at("corpus_digest").string();
   spec.memory = reader.at("memory").string();
-  spec.cases = static_cast<std::uint64_t>(reader.at("cases").integer(0, kMost));
+  spec.cases = static_cast<std::uint64_t>(reader.at("cases").count());
   const std::vector<Reader> shard = reader.at("shard").elements();
   if (shard.size() != 2) reader.at("shard").fail("it is [index, count]");
   spec.shard.count = static_cast<std::uint64_t>(shard[1].integer(1, 1'000'000));

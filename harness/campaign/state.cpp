@@ -1,7 +1,6 @@
 #include "harness/campaign/state.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "harness/campaign/words.hpp"
@@ -11,10 +10,9 @@
 namespace dcpcheck {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kSchema = "dcpcheck.journal/1";
 
-std::uint64_t number_of(const Reader& reader) { return static_cast<std::uint64_t>(reader.integer(0, kMost)); }
+std::uint64_t number_of(const Reader& reader) { return static_cast<std::uint64_t>(reader.count()); }
 
 json::Value lane_to_json(const Lane& lane) {
   return json::Object{{"op", lane.op},         {"kernel", lane.kernel},       {"share", lane.share},

@@ -1,6 +1,5 @@
 #include "harness/campaign/tally.hpp"
 
-#include <limits>
 #include <utility>
 
 #include "harness/core/reader.hpp"
@@ -8,7 +7,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kReasonsKept = 64;  // reasons to skip; a kernel may have one a case
 
 void sum(StatusCounts& into, const StatusCounts& counts) {
@@ -23,7 +21,7 @@ json::Value counts_to_json(const StatusCounts& counts) {
 
 StatusCounts counts_from_json(const Reader& reader, const std::string& source) {
   StatusCounts counts;
-  for (const auto& [name, count] : reader.members()) counts[status_named(name, source)] = count.integer(0, kMost);
+  for (const auto& [name, count] : reader.members()) counts[status_named(name, source)] = count.count();
   return counts;
 }
 
@@ -79,12 +77,12 @@ Tally tally_from_json(const json::Value& value, const std::string& source) {
   const Reader reader(value, source);
   reader.object({"cases", "rank_cases", "by_status", "by_op", "by_law", "skipped"});
   Tally tally;
-  tally.cases = reader.at("cases").integer(0, kMost);
-  tally.rank_cases = reader.at("rank_cases").integer(0, kMost);
+  tally.cases = reader.at("cases").count();
+  tally.rank_cases = reader.at("rank_cases").count();
   tally.by_status = counts_from_json(reader.at("by_status"), source);
   for (const auto& [op, counts] : reader.at("by_op").members()) tally.by_op[op] = counts_from_json(counts, source);
   for (const auto& [law, counts] : reader.at("by_law").members()) tally.by_law[law] = counts_from_json(counts, source);
-  for (const auto& [why, count] : reader.at("skipped").members()) tally.skipped[why] = count.integer(0, kMost);
+  for (const auto& [why, count] : reader.at("skipped").members()) tally.skipped[why] = count.count();
   return tally;
 }
 

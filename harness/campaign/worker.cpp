@@ -18,8 +18,7 @@
 namespace dcpcheck {
 namespace {
 
-const std::string kSource = "a campaign's request";
-constexpr std::int64_t kMost = std::int64_t{1} << 62;
+const std::string kRequest = "a campaign's request";
 constexpr json::Limits kLimits{.bytes = std::size_t{64} << 20, .depth = 48};
 
 // Lines from a descriptor.
@@ -128,14 +127,14 @@ std::vector<Check> examine(const Service& service, ServedLane& lane, const Case&
 void serve(Service& service, WorkerPage& page, int in, int out) {
   Lines lines(in);
   while (const std::optional<std::string> line = lines.next()) {
-    const json::Value request = json::parse(*line, kSource, kLimits);
+    const json::Value request = json::parse(*line, kRequest, kLimits);
     Spent spent;
     Watch watch(spent);
-    for (const Reader& one : Reader(request, kSource).elements()) {
-      const std::int64_t number = one.at("number").integer(0, kMost);
+    for (const Reader& one : Reader(request, kRequest).elements()) {
+      const std::int64_t number = one.at("number").count();
       const std::int64_t last = static_cast<std::int64_t>(service.lanes.size()) - 1;
       ServedLane& lane = service.lanes[static_cast<std::size_t>(one.at("lane").integer(0, last))];
-      const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kSource);
+      const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kRequest);
       const std::vector<std::string> laws = words_of(one.at("laws"));
       watch.lap("talking");
       const std::vector<Check> checks = examine(service, lane, value, laws, page, spent);

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = Child::Clock;
 
-const std::string kSource = "a worker's answer";
+const std::string kAnswer = "a worker's answer";
 constexpr std::chrono::milliseconds kSlice{100};  // between looks at the clock of a case
 
 std::string command_of(const std::vector<std::string>& words) {
@@ -73,8 +73,8 @@ WorkerLink::WorkerLink(WorkerOptions options) : options_(std::move(options)) {
   const Clock::time_point deadline = Clock::now() + options_.start_limit;
   const Child::Heard heard = child_->hear(deadline, options_.interrupted);
   if (heard.end == Child::End::line) {
-    hello_ = json::parse(heard.text, kSource);
-    if (const json::Value* refused = hello_.find("refused")) throw InputError(Reader(*refused, kSource).string());
+    hello_ = json::parse(heard.text, kAnswer);
+    if (const json::Value* refused = hello_.find("refused")) throw InputError(Reader(*refused, kAnswer).string());
     return;
   }
   if (heard.end == Child::End::late)
@@ -115,7 +115,7 @@ void WorkerLink::send(const json::Value& request) {
 
 std::optional<json::Value> WorkerLink::parsed(const std::string& line) {
   try {
-    return json::parse(line, kSource);
+    return json::parse(line, kAnswer);
   } catch (const InputError&) {
     bury_garbage();
     return std::nullopt;
@@ -170,14 +170,14 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
     }
     Answer answer;
     try {
-      const Reader reader(*line, kSource);
+      const Reader reader(*line, kAnswer);
       if (const auto spent = reader.find("spent"); spent && next == cases.size()) {
         for (const auto& [what, seconds] : spent->members()) spent_[what] += seconds.number();
         return;
       }
-      answer.number = static_cast<std::uint64_t>(reader.at("number").integer(0, std::int64_t{1} << 62));
+      answer.number = static_cast<std::uint64_t>(reader.at("number").count());
       for (const Reader& check : reader.at("checks").elements())
-        answer.checks.push_back(check_from_json(check.value(), kSource));
+        answer.checks.push_back(check_from_json(check.value(), kAnswer));
       if (next == cases.size() || answer.number != cases[next].number) throw InputError("it is no answer to what was asked");
     } catch (const InputError&) {
       bury_garbage();

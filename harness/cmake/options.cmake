@@ -11,6 +11,7 @@ endif()
 
 option(DCPCHECK_WERROR "Warnings are errors" OFF)
 option(DCPCHECK_TESTS "Build the tests" ON)
+set(DCPCHECK_WITHOUT "" CACHE STRING "Test programs that are not built, as properties_test;kernels_test")
 option(DCPCHECK_PORTABLE "Make the programs' folder run on a machine that has only glibc and the driver" OFF)
 option(DCPCHECK_CUDA_FAULTS "Also build the known-wrong kernels for CUDA" ON)
 set(DCPCHECK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")

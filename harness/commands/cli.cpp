@@ -13,7 +13,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr int kColumns = 80;
 constexpr int kHelpColumn = 26;
 
 std::string in_quotes(const std::string& word) { return "'" + text::printable(word) + "'"; }
@@ -22,7 +21,7 @@ std::string in_quotes(const std::string& word) { return "'" + text::printable(wo
 std::string entry(const std::string& left, const std::string& help) {
   const std::string start = "  " + left;
   std::string first = text::width(start) < kHelpColumn ? text::fit(start, kHelpColumn) : start + "\n";
-  const std::string body = text::wrap(help, kColumns - kHelpColumn);
+  const std::string body = text::wrap(help, text::kColumns - kHelpColumn);
   std::string page;
   bool first_line = !first.ends_with('\n');
   for (std::size_t at = 0; at < body.size();) {
@@ -47,9 +46,9 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 }
 
 // One command line being read. CLI11 binds by reference, so it stays where it is.
-class Reader {
+class WordsReader {
  public:
-  explicit Reader(const std::vector<Verb>& verbs) : verbs_(verbs) {
+  explicit WordsReader(const std::vector<Verb>& verbs) : verbs_(verbs) {
     app_.set_help_flag();
     app_.require_subcommand(0, 1);
     app_.allow_extras();
@@ -238,8 +237,8 @@ std::string help_page(const std::vector<Verb>& verbs, const Verb* verb) {
     const std::string name = operand.name + (operand.repeats ? "..." : "");
     usage += operand.required ? " " + name : " [" + name + "]";
   }
-  std::string page = usage + "\n\n" + text::wrap(verb->summary + ".", kColumns);
-  if (!verb->details.empty()) page += "\n" + text::wrap(verb->details, kColumns);
+  std::string page = usage + "\n\n" + text::wrap(verb->summary + ".", text::kColumns);
+  if (!verb->details.empty()) page += "\n" + text::wrap(verb->details, text::kColumns);
   if (!operand.name.empty()) page += "\nArguments:\n" + entry(operand.name, operand.help);
   page += "\nOptions:\n";
   for (const OptionSpec& option : verb->options)
@@ -249,7 +248,7 @@ std::string help_page(const std::vector<Verb>& verbs, const Verb* verb) {
 
 CommandLine parse_command_line(const std::vector<std::string>& words, const std::vector<Verb>& verbs,
                                const std::string& version) {
-  return Reader(verbs).read(words, version);
+  return WordsReader(verbs).read(words, version);
 }
 
 }  // namespace dcpcheck

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -15,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-const fs::path kCorpora = fs::path(DCPCHECK_SOURCE_DIR) / "corpora";
 
 // Sanitizers make the large cases take minutes: there the small ones, which run the same code, stand for them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -33,14 +32,6 @@ std::vector<fs::path> cases_in(const fs::path& folder) {
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
-}
-
-json::Value parsed(const std::string& text) { return json::parse(text, "a document", {std::size_t{1} << 26, 32}); }
-
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
 }
 
 std::string text_of(const json::Value& value) { return *value.get<std::string>(); }
@@ -133,6 +124,7 @@ void expect_caught(const json::Value& expected, const json::Value& result) {
 
 // A case names the fault that was reported, if it is a known one, and no other that it happens to catch.
 TEST_F(Corpora, RegressionsCatchTheFaultsThatTheyName) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   std::map<std::string, std::vector<fs::path>> by_kernel;
   std::map<std::string, json::Value> expectations;
   for (const char* folder : {"regressions", "kernel-matrix"}) {

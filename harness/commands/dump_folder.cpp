@@ -15,12 +15,6 @@
 namespace dcpcheck {
 namespace {
 
-json::Array numbers(const std::vector<std::int64_t>& values) {
-  json::Array out;
-  for (const std::int64_t value : values) out.emplace_back(value);
-  return out;
-}
-
 // Low and high of every element of an output, or of a field of a cache's records; row t is that of token t.
 struct Bounds {
   std::string low, high, must;
@@ -72,7 +66,7 @@ class Folder {
              const json::Object& more = {}) {
     folder_.write(file, npy_file(type, shape, elements));
     json::Object entry{{"file", file}, {"tensor", tensor}, {"holds", holds},
-                       {"rank", rank}, {"dtype", dtype},   {"shape", numbers(shape)}};
+                       {"rank", rank}, {"dtype", dtype},   {"shape", json::numbers(shape)}};
     entry.insert(entry.end(), more.begin(), more.end());
     arrays_.emplace_back(std::move(entry));
     ++files_;
@@ -80,7 +74,7 @@ class Folder {
   }
 
   static json::Object layout_of(const TensorPlan& tensor) {
-    json::Object out{{"strides", numbers(tensor.strides)}, {"offset", tensor.offset}};
+    json::Object out{{"strides", json::numbers(tensor.strides)}, {"offset", tensor.offset}};
     if (tensor.cache.group.empty()) return out;
     json::Array fields;
     for (const FieldPlan& field : tensor.cache.fields)

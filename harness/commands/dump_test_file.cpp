@@ -13,13 +13,7 @@
 namespace dcpcheck {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-
-json::Array numbers(const std::vector<std::int64_t>& values) {
-  json::Array out;
-  for (const std::int64_t value : values) out.emplace_back(value);
-  return out;
-}
+constexpr std::size_t kLine = 100;
 
 // The data of a template: JSON, and the bytes that it refers to, [begin, length].
 class Data {
@@ -44,7 +38,7 @@ class Data {
     const std::string text = json::dump(head);
     std::string whole;
     for (int shift = 0; shift < 64; shift += 8) whole += static_cast<char>(text.size() >> shift & 0xFF);
-    return base64_lines(zlib_compressed(whole + text + raw_), kColumns);
+    return base64_lines(zlib_compressed(whole + text + raw_), kLine);
   }
 
  private:
@@ -109,8 +103,8 @@ class TestFile {
     json::Object entry{{"name", tensor.name},
                        {"role", role_of(tensor)},
                        {"dtype", name_of(tensor.dtype)},
-                       {"shape", numbers(tensor.shape)},
-                       {"strides", numbers(tensor.strides)},
+                       {"shape", json::numbers(tensor.shape)},
+                       {"strides", json::numbers(tensor.strides)},
                        {"offset", tensor.offset},
                        {"bytes", tensor.bytes()},
                        {"in_place_of", tensor.in_place_of}};

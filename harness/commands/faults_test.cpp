@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -14,21 +15,11 @@ namespace {
 
 using Names = std::set<std::string>;
 
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
-}
-
-std::string text_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::string>(); }
-
 Names names_at(const json::Value& value, std::string_view key) {
   Names names;
   for (const json::Value& name : *at(value, key).get<json::Array>()) names.insert(*name.get<std::string>());
   return names;
 }
-
-json::Value parsed(const std::string& text) { return json::parse(text, "test", {std::size_t{1} << 26, 32}); }
 
 // A case of the corpora, and what it expects of faults.
 struct CaseText {
@@ -54,6 +45,7 @@ std::vector<CaseText> cases(const std::vector<std::string>& folders) {
 using Faults = Program;
 
 TEST_F(Faults, EachIsCaughtForItsReason) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<CaseText> all = cases({"/corpora/edge", "/corpora/issue-54907"});
   const json::Value kernels = parsed(run({"kernels", "--json", "-"}).out);
   std::size_t faults = 0;
@@ -100,6 +92,7 @@ TEST_F(Faults, EachIsCaughtForItsReason) {
 
 // What lies within the bounds of every element, only a law can tell.
 TEST_F(Faults, OfALawAreSeenByItAndByNoElement) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::vector<CaseText> all = cases({"/corpora/laws"});
   const json::Value kernels = parsed(run({"kernels", "--json", "-"}).out);
   std::size_t faults = 0;

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "harness/campaign/journal.hpp"
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -90,6 +91,7 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 }
 
 TEST_F(FuzzTest, RightKernelsPassAndTheReportSaysWhatWasRun) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const Ended ended =
       fuzz("c", {"--op", "fused_q", "--op", "compute_slot_mapping", "--cases", "60", "--seed", "1", "--jobs", "2"});
   EXPECT_EQ(ended.code, 0) << ended.err << ended.out;
@@ -153,7 +155,7 @@ TEST_F(FuzzTest, NeitherJobsNorShardsChangeWhatIsFound) {
 // A kernel that ends or holds its process has failed its case, and nothing else.
 TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
   DCPCHECK_SLOW_WHERE_SANITIZED();
-  const std::vector<std::string> campaign{"--kernel",       std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so",
+  const std::vector<std::string> campaign{"--kernel",       library("misbehaves"),
                                           "--seed",         "7",
                                           "--cases",        "16",
                                           "--jobs",         "2",
@@ -204,8 +206,8 @@ TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
 TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
   DCPCHECK_SLOW_WHERE_SANITIZED();
   ::setenv("DCPCHECK_MISBEHAVES", "flicker", 1);
-  const Ended ended = fuzz("c", {"--kernel", std::string("lib:") + DCPCHECK_LIBRARIES + "/misbehaves.so", "--seed", "7",
-                                 "--cases", "200", "--jobs", "2", "--law", "admissible_values"});
+  const Ended ended = fuzz(
+      "c", {"--kernel", library("misbehaves"), "--seed", "7", "--cases", "200", "--jobs", "2", "--law", "admissible_values"});
   ::unsetenv("DCPCHECK_MISBEHAVES");
   // Which process has an even number is the system's choice: either it flickered, or it was always so.
   EXPECT_LE(ended.code, 1) << ended.err;
@@ -248,6 +250,7 @@ TEST_F(FuzzTest, KilledAnywhereItGoesOnToTheSameEnd) {
 }
 
 TEST_F(FuzzTest, AFolderIsOneCampaigns) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   ASSERT_EQ(fuzz("c", {"--op", "compute_slot_mapping", "--cases", "20", "--seed", "1"}).code, 0);
   const Ended again = fuzz("c", {"--op", "compute_slot_mapping", "--cases", "20", "--seed", "1"});
   EXPECT_EQ(again.code, 2);
@@ -329,6 +332,7 @@ TEST_F(FuzzTest, ShrinkDoesByHandWhatACampaignDoes) {
 }
 
 TEST_F(FuzzTest, OptionsComeFromAFileAndTheCommandLineGoesBeforeIt) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const std::string config =
       file("dcpcheck.toml", "cases = 10\nseed = 5\nop = [\"compute_slot_mapping\", \"fused_q\"]\nshare = \"fused_q=1\"\n");
   EXPECT_EQ(fuzz("c", {"--config", config, "--cases", "52"}).code, 0);

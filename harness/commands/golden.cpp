@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -16,7 +17,6 @@ namespace dcpcheck {
 namespace {
 
 constexpr std::size_t kPlaces = 3;  // outputs of an entry that are looked into
-constexpr int kColumns = 80;
 
 constexpr std::array kGoldenStatuses{
     GoldenStatus::same,    GoldenStatus::other_bits, GoldenStatus::outputs_differ,  GoldenStatus::inputs_differ,
@@ -112,13 +112,6 @@ GoldenEntry entry_of(const NamedCase& named, const Kernel& kernel, const RunSett
     entry.tokens = result.tokens->ids;
   }
   return entry;
-}
-
-// "rank3/kv_c_out" in its two parts; rank -1 where it has none, as tokens do not.
-std::pair<std::int64_t, std::string> parts_of(const std::string& output) {
-  const std::size_t slash = output.find('/');
-  if (slash == std::string::npos || !output.starts_with("rank")) return {-1, output};
-  return {std::stoll(output.substr(4, slash - 4)), output.substr(slash + 1)};
 }
 
 // What a violation is of, as outputs are named.
@@ -249,6 +242,14 @@ GoldenFinding check(const GoldenEntry& was, const NamedCase& named, const Kernel
   return finding;
 }
 
+}  // namespace
+
+std::pair<std::int64_t, std::string> parts_of(const std::string& output) {
+  const std::size_t slash = output.find('/');
+  if (slash == std::string::npos || !output.starts_with("rank")) return {-1, output};
+  return {std::stoll(output.substr(4, slash - 4)), output.substr(slash + 1)};
+}
+
 std::string place_in_words(const GoldenFinding::Place& place) {
   const auto [rank, buffer] = parts_of(place.output);
   std::string index;
@@ -261,7 +262,29 @@ std::string place_in_words(const GoldenFinding::Place& place) {
          (place.known && place.at.count == 1 ? "s" : "");
 }
 
-}  // namespace
+json::Value to_json(const GoldenFinding::Place& place) {
+  return json::Object{{"output", place.output},
+                      {"token", place.at.token < 0 ? json::Value() : json::Value(place.at.token)},
+                      {"index", json::numbers(place.at.index)},
+                      {"field", place.at.field},
+                      {place.known ? "was" : "admissible", place.at.was},
+                      {"is", place.at.is},
+                      {"count", place.at.count}};
+}
+
+GoldenFinding::Place place_from_json(const Reader& place) {
+  GoldenFinding::Place out;
+  out.output = place.at("output").string();
+  out.at.token = place.at("token").value().get<std::nullptr_t>() ? -1 : place.at("token").count();
+  for (const Reader& i : place.at("index").elements()) out.at.index.push_back(i.count());
+  out.at.field = place.at("field").string();
+  const auto was = place.find("was");
+  out.known = was.has_value();
+  out.at.was = (was ? *was : place.at("admissible")).string();
+  out.at.is = place.at("is").string();
+  out.at.count = place.at("count").count();
+  return out;
+}
 
 std::string_view name_of(GoldenStatus status) {
   switch (status) {
@@ -279,6 +302,18 @@ std::string_view name_of(GoldenStatus status) {
 
 bool is_failure(GoldenStatus status) {
   return status != GoldenStatus::same && status != GoldenStatus::other_bits && status != GoldenStatus::skipped;
+}
+
+std::vector<NamedCase> cases_at(const Context& context, const std::string& where, std::int64_t memory) {
+  const CaseRules rules{std::nullopt, memory};
+  return where == kBuiltInCases ? load_embedded(context, rules) : load_cases(context, {where}, rules);
+}
+
+std::vector<NamedCase> golden_cases(const Context& context, const Golden& golden, const std::string& path,
+                                    std::int64_t memory) {
+  namespace fs = std::filesystem;
+  if (golden.cases == kBuiltInCases || fs::path(golden.cases).is_absolute()) return cases_at(context, golden.cases, memory);
+  return cases_at(context, (fs::path(path).parent_path() / golden.cases).lexically_normal().generic_string(), memory);
 }
 
 GoldenMade make_golden(Context& context, const RunSettings& settings, const std::vector<NamedCase>& cases) {
@@ -407,30 +442,30 @@ std::string render(const GoldenCheck& check) {
     }
     page += text::wrap(text::printable(finding.name.empty() ? finding.id : finding.name) + ", " + text::printable(finding.op) +
                            ", " + text::printable(finding.kernel) + ": " + std::string(name_of(finding.status)),
-                       kColumns, 2);
+                       text::kColumns, 2);
     if (!finding.outputs.empty()) {
       constexpr std::size_t kShown = 8;
       std::vector<std::string> shown(finding.outputs.begin(), finding.outputs.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                                             kShown, finding.outputs.size())));
       if (finding.outputs.size() > kShown) shown.push_back(std::to_string(finding.outputs.size() - kShown) + " more");
-      page += text::wrap("  " + text::printable(text::list(shown)), kColumns, 4);
+      page += text::wrap("  " + text::printable(text::list(shown)), text::kColumns, 4);
     }
     for (const GoldenFinding::Place& place : finding.places)
-      page += text::wrap("  " + text::printable(place_in_words(place)), kColumns, 4);
-    for (const std::string& detail : finding.details) page += text::wrap("  " + text::printable(detail), kColumns, 4);
+      page += text::wrap("  " + text::printable(place_in_words(place)), text::kColumns, 4);
+    for (const std::string& detail : finding.details) page += text::wrap("  " + text::printable(detail), text::kColumns, 4);
   }
   for (const auto& [why, names] : skipped)
-    page += text::wrap("skipped, as " + text::printable(why) + ": " + text::list(names), kColumns, 2);
+    page += text::wrap("skipped, as " + text::printable(why) + ": " + text::list(names), text::kColumns, 2);
   if (!check.without.empty())
     page += text::wrap(text::count(std::ssize(check.without), "case") + " without a golden: " + text::list(check.without),
-                       kColumns, 2);
+                       text::kColumns, 2);
   std::vector<std::string> parts;
   for (const GoldenStatus status : kGoldenStatuses)
     if (counts[status] > 0) parts.push_back(std::to_string(counts[status]) + " " + std::string(name_of(status)));
   const std::int64_t total = std::ssize(check.findings);
   return page + text::wrap(std::to_string(total) + (total == 1 ? " entry: " : " entries: ") +
                                (parts.empty() ? "none" : text::list(parts)),
-                           kColumns);
+                           text::kColumns);
 }
 
 json::Value to_json(const GoldenCheck& check) {
@@ -441,14 +476,7 @@ json::Value to_json(const GoldenCheck& check) {
   for (const GoldenFinding& finding : check.findings) {
     ++counts[finding.status];
     Array places;
-    for (const GoldenFinding::Place& place : finding.places)
-      places.emplace_back(Object{{"output", place.output},
-                                 {"token", place.at.token < 0 ? json::Value() : json::Value(place.at.token)},
-                                 {"index", Array(place.at.index.begin(), place.at.index.end())},
-                                 {"field", place.at.field},
-                                 {place.known ? "was" : "admissible", place.at.was},
-                                 {"is", place.at.is},
-                                 {"count", place.at.count}});
+    for (const GoldenFinding::Place& place : finding.places) places.emplace_back(to_json(place));
     findings.emplace_back(Object{{"id", finding.id},
                                  {"name", finding.name},
                                  {"op", finding.op},

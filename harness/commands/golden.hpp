@@ -9,6 +9,7 @@
 #include "harness/commands/context.hpp"
 #include "harness/commands/options.hpp"
 #include "harness/core/json.hpp"
+#include "harness/core/reader.hpp"
 #include "harness/exec/divergence.hpp"
 #include "harness/report/golden.hpp"
 
@@ -47,6 +48,13 @@ struct GoldenCheck {
   std::vector<std::string> without;  // cases that there is no entry of
 };
 
+// What a golden file, and --cases, call the scenarios that are built in.
+constexpr std::string_view kBuiltInCases = "repro:";
+// The cases of the folder `where`, as they are stored. Throws InputError.
+std::vector<NamedCase> cases_at(const Context& context, const std::string& where, std::int64_t memory);
+// Those that `golden`, read from the file `path`, is of.
+std::vector<NamedCase> golden_cases(const Context& context, const Golden& golden, const std::string& path, std::int64_t memory);
+
 // Entries of `cases` on the kernels that `settings` asks for, or on the fixed ones. A golden vouches for what is right:
 // a kernel that fails a case is a complaint, and what is not for the kernel is left out, with why.
 struct GoldenMade {
@@ -61,6 +69,12 @@ GoldenCheck verify_golden(Context& context, const RunSettings& settings, const G
 
 // Compares two files, and runs nothing.
 GoldenCheck compare_goldens(const Golden& was, const Golden& is);
+
+// "rank3/kv_c_out" in its two parts; rank -1 where it has none, as tokens do not.
+std::pair<std::int64_t, std::string> parts_of(const std::string& output);
+std::string place_in_words(const GoldenFinding::Place& place);
+json::Value to_json(const GoldenFinding::Place& place);
+GoldenFinding::Place place_from_json(const Reader& place);
 
 // 0, 1, 3 or 77, as `run` has them.
 int exit_code(const GoldenCheck& check);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <algorithm>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -14,17 +15,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const fs::path kCorpora = fs::path(DCPCHECK_SOURCE_DIR) / "corpora";
-
-json::Value parsed(const std::string& text) { return json::parse(text, "a document", {std::size_t{1} << 26, 32}); }
-
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
-}
-
-std::string text_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::string>(); }
 std::int64_t number_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::int64_t>(); }
 
 // Text broken at spaces to fit a terminal, in one line.
@@ -104,6 +94,7 @@ void expect_stored(const Ended& ended, const std::string& entries) {
 }
 
 TEST_F(Golden, StoredOfTheRegressions) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   expect_stored(run({"golden", "verify", "--backend", "host", (kCorpora / "golden/regressions.golden.json").string()}), "100");
 }
 
@@ -214,7 +205,7 @@ TEST_F(Golden, AMissingCaseIsNamed) {
 }
 
 TEST_F(Golden, AKernelFromElsewhereBelongsToWhereItRan) {
-  const std::string kernel = std::string("lib:") + DCPCHECK_LIBRARIES + "/fused_eh_norm.so";
+  const std::string kernel = library("fused_eh_norm");
   const Ended made = write("a.golden.json", {"--kernel", kernel});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, AllOf(HasSubstr("left out: norm"), HasSubstr("1 entry")));
@@ -279,7 +270,7 @@ TEST_F(Golden, APipelineIsHeldToItsTokens) {
 "caches": {"mla": {"block_size": 4}}}, "params": {"tokens": 2}}})");
   ASSERT_EQ(run({"golden", "write", "--backend", "host", "--cases", path("pipelines"), "-o", path("p.golden.json")}).code, 0);
   EXPECT_EQ(verify("p.golden.json").code, 0);
-  const std::string kernel = std::string("merge_ranks=lib:") + DCPCHECK_LIBRARIES + "/merge_ranks.so";
+  const std::string kernel = "merge_ranks=" + library("merge_ranks");
   const Ended theirs = verify("p.golden.json", {"--kernel", kernel});
   EXPECT_EQ(theirs.code, 0) << theirs.out << theirs.err;
   const Ended wrong = verify("p.golden.json", {"--kernel", "fused_norm_rope@k_gated"});

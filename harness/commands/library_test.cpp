@@ -1,6 +1,7 @@
 // --kernel lib:FILE: kernels from shared libraries, as a person runs them.
 #include <gmock/gmock.h>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -10,8 +11,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-std::string library(const std::string& name) { return DCPCHECK_LIBRARIES "/" + name + ".so"; }
 
 class Library : public Program {
  protected:
@@ -29,24 +28,14 @@ class Library : public Program {
   }
 };
 
-json::Value report_in(const std::string& text) { return json::parse(text, "report", {std::size_t{1} << 26, 32}); }
-
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
-}
-
 const json::Value& only_result(const json::Value& report) {
   const auto& results = *at(report, "results").get<json::Array>();
   EXPECT_EQ(results.size(), 1U);
   return results.front();
 }
 
-std::string text_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::string>(); }
-
 TEST_F(Library, TheExamplePassesAndTheReplayLineCarriesIt) {
-  const std::string spec = "lib:" + library("fused_eh_norm");
+  const std::string spec = library("fused_eh_norm");
   const std::string small = eh_norm();
   const Ended ended = run({"run", "--backend", "host", "--kernel", spec, small});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
@@ -56,16 +45,16 @@ TEST_F(Library, TheExamplePassesAndTheReplayLineCarriesIt) {
 }
 
 TEST_F(Library, TheReportSaysWhichContractOptionsWereInForce) {
-  const Ended ended = run({"run", "--backend", "host", "--kernel", "lib:" + library("fused_eh_norm"), "--json", "-",
-                           eh_norm(R"("norm_round": "bf16")")});
+  const Ended ended = run(
+      {"run", "--backend", "host", "--kernel", library("fused_eh_norm"), "--json", "-", eh_norm(R"("norm_round": "bf16")")});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  const json::Value report = report_in(ended.out);
+  const json::Value report = parsed(ended.out);
   EXPECT_EQ(text_at(at(only_result(report), "contract"), "norm_round"), "bf16");
   EXPECT_EQ(text_at(at(only_result(report), "contract"), "division"), "rn");
 }
 
 TEST_F(Library, AFaultIsCaught) {
-  const Ended ended = run({"run", "--backend", "host", "--kernel", "lib:" + library("eps_left_out"), eh_norm()});
+  const Ended ended = run({"run", "--backend", "host", "--kernel", library("eps_left_out"), eh_norm()});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fused_eh_norm eps_left_out.so, host: fail (inadmissible)"));
   EXPECT_THAT(ended.out, HasSubstr("out: wrong values on ranks 0-1, 5 of 5 token rows each"));
@@ -73,25 +62,23 @@ TEST_F(Library, AFaultIsCaught) {
 }
 
 TEST_F(Library, ACaseThatItIsNotForIsSkippedAndSeventySeven) {
-  const Ended ended =
-      run({"run", "--backend", "host", "--kernel", "lib:" + library("fused_eh_norm"), eh_norm(R"("division": "full")")});
+  const Ended ended = run({"run", "--backend", "host", "--kernel", library("fused_eh_norm"), eh_norm(R"("division": "full")")});
   EXPECT_EQ(ended.code, 77) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("it follows the contract option division as rn, and the case has full"));
-  const Ended of_cuda = run({"run", "--backend", "host", "--kernel", "lib:" + library("cuda_alone"), eh_norm()});
+  const Ended of_cuda = run({"run", "--backend", "host", "--kernel", library("cuda_alone"), eh_norm()});
   EXPECT_EQ(of_cuda.code, 77) << of_cuda.out << of_cuda.err;
 }
 
 TEST_F(Library, AChangedFloatingPointModeIsOne) {
-  const Ended ended =
-      run({"run", "--backend", "host", "--kernel", "lib:" + library("rounds_upward"), "--json", "-", eh_norm()});
+  const Ended ended = run({"run", "--backend", "host", "--kernel", library("rounds_upward"), "--json", "-", eh_norm()});
   EXPECT_EQ(ended.code, 1) << ended.err;
-  const json::Value report = report_in(ended.out);
+  const json::Value report = parsed(ended.out);
   EXPECT_EQ(text_at(only_result(report), "reason"), "floating-point-mode");
   EXPECT_THAT(text_at(only_result(report), "detail"), HasSubstr("rounding is"));
 }
 
 TEST_F(Library, ADefectIsTwoAndOneSentence) {
-  const std::string spec = "lib:" + library("unknown_option");
+  const std::string spec = library("unknown_option");
   const Ended ended = run({"run", "--backend", "host", "--kernel", spec, eh_norm()});
   EXPECT_EQ(ended.code, 2);
   EXPECT_EQ(ended.err, "dcpcheck: " + spec +
@@ -101,7 +88,7 @@ TEST_F(Library, ADefectIsTwoAndOneSentence) {
 }
 
 TEST_F(Library, AnOpBeforeItMustBeItsOwn) {
-  const std::string spec = "lib:" + library("fused_eh_norm");
+  const std::string spec = library("fused_eh_norm");
   EXPECT_EQ(run({"run", "--backend", "host", "--kernel", "fused_eh_norm=" + spec, eh_norm()}).code, 0);
   const Ended other = run({"run", "--backend", "host", "--kernel", "fused_q=" + spec, eh_norm()});
   EXPECT_EQ(other.code, 2);
@@ -111,26 +98,26 @@ TEST_F(Library, AnOpBeforeItMustBeItsOwn) {
 // Of two files, and of a path with a "=" in it.
 TEST_F(Library, SeveralMayBeNamed) {
   const std::string copy = path("a=b.so");
-  std::filesystem::copy_file(library("fused_eh_norm"), copy);
-  const Ended ended = run({"run", "--backend", "host", "--kernel", "lib:" + copy, "--kernel", "lib:" + library("eps_left_out"),
+  std::filesystem::copy_file(DCPCHECK_LIBRARIES "/fused_eh_norm.so", copy);
+  const Ended ended = run({"run", "--backend", "host", "--kernel", "lib:" + copy, "--kernel", library("eps_left_out"),
                            "--kernel", "builtin:fused_eh_norm", "--kernel", "lib:" + copy, eh_norm()});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("3 results: 2 pass, 1 fail"));
 }
 
 TEST_F(Library, TakesItsOpsPlaceInAPipeline) {
-  const std::string spec = "lib:" + library("merge_ranks");
+  const std::string spec = library("merge_ranks");
   const Ended ended = run({"run", "--backend", "host", "--kernel", "merge_ranks=" + spec, "--json", "-", pipeline()});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  const json::Value report = report_in(ended.out);
+  const json::Value report = parsed(ended.out);
   EXPECT_EQ(text_at(only_result(report), "op"), "generate");
   EXPECT_EQ(text_at(only_result(report), "kernel"), spec);
   // One that the pipeline does not have.
-  EXPECT_EQ(run({"run", "--backend", "host", "--kernel", "lib:" + library("fused_eh_norm"), pipeline()}).code, 77);
+  EXPECT_EQ(run({"run", "--backend", "host", "--kernel", library("fused_eh_norm"), pipeline()}).code, 77);
 }
 
 TEST_F(Library, KernelsShowsWhatItDeclares) {
-  const std::string spec = "lib:" + library("fused_eh_norm");
+  const std::string spec = library("fused_eh_norm");
   const Ended ended = run({"kernels", spec});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.out, spec +
@@ -140,11 +127,11 @@ TEST_F(Library, KernelsShowsWhatItDeclares) {
                            "    Contract option norm_round: none and bf16\n"
                            "    Contract option division: rn\n");
   EXPECT_EQ(run({"kernels", "--kernel", spec}).out, ended.out);
-  EXPECT_THAT(run({"kernels", "lib:" + library("requires_widths")}).out,
+  EXPECT_THAT(run({"kernels", library("requires_widths")}).out,
               HasSubstr("    Contract option norm_round: none, the default\n    Contract option division: rn\n"
                         "    Requires hidden_size % 8 == 0 (rows of a multiple of 8)\n"));
-  EXPECT_THAT(run({"kernels", "lib:" + library("few_tensors")}).out, HasSubstr("    Tensors: out\n"));
-  const json::Value list = report_in(run({"kernels", spec, "--json", "-"}).out);
+  EXPECT_THAT(run({"kernels", library("few_tensors")}).out, HasSubstr("    Tensors: out\n"));
+  const json::Value list = parsed(run({"kernels", spec, "--json", "-"}).out);
   const json::Value& declared = at(list.get<json::Array>()->front(), "declared");
   EXPECT_EQ(json::dump(at(declared, "options")), R"({"division":["rn"],"norm_round":["none","bf16"]})");
   // A kernel of ours alone, where it is named.

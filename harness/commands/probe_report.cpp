@@ -9,7 +9,7 @@
 namespace dcpcheck {
 namespace {
 
-constexpr int kColumns = 100;
+constexpr int kWide = 100;
 
 json::Array texts(const std::vector<std::string>& values) { return json::Array(values.begin(), values.end()); }
 
@@ -74,7 +74,7 @@ std::string of(std::int64_t part, std::int64_t all) { return std::to_string(part
 
 void say_option(std::string& page, const ProbedOption& option, const Op& op, const Kernel& kernel) {
   const auto line = [&](const std::string& words, int at) {
-    page += text::wrap(std::string(static_cast<std::size_t>(at), ' ') + text::printable(words), kColumns, at + 2);
+    page += text::wrap(std::string(static_cast<std::size_t>(at), ' ') + text::printable(words), kWide, at + 2);
   };
   line(option.name + ": " + text::list(option.followed), 2);
   for (const ProbedValue& value : option.values) {
@@ -130,7 +130,7 @@ std::string probe_in_words(const Probe& probe, const Op& op, const Kernel& kerne
                      (probe.left_out > 0 ? ", " + std::to_string(probe.left_out) + " break what it requires" : "") +
                      (probe.skipped > 0 ? ", " + std::to_string(probe.skipped) + " it skips itself" : "") +
                      "; each was run under several options, " + text::count(probe.runs, "run") + " in all",
-                 kColumns, 2);
+                 kWide, 2);
   if (!probe.options.empty()) page += "\nContract options, all others being as chosen:\n";
   for (const ProbedOption& option : probe.options) say_option(page, option, op, kernel);
   if (!probe.requirements.empty()) page += "\nRequirements:\n";
@@ -139,9 +139,9 @@ std::string probe_in_words(const Probe& probe, const Op& op, const Kernel& kerne
     page += text::wrap("  " + each.requirement.that.text() + ": " + of(each.broken_failed, broken) + " that break it fail; " +
                            std::to_string(each.mended) + " of them pass once it holds and nothing else is changed; first " +
                            text::printable(failure_in_words(each.first, op, kernel)),
-                       kColumns, 4);
+                       kWide, 4);
     if (!each.alike.empty())
-      page += text::wrap("    These cases cannot tell it from " + text::list(each.alike) + ".", kColumns, 6);
+      page += text::wrap("    These cases cannot tell it from " + text::list(each.alike) + ".", kWide, 6);
   }
   if (probe.fits())
     return page + "\nWhat fits (in a ready line \"contract\" is called \"options\"):\n" +
@@ -151,7 +151,7 @@ std::string probe_in_words(const Probe& probe, const Op& op, const Kernel& kerne
   page += text::count(probe.unexplained_cases, "case") + " fail" + (probe.unexplained_cases == 1 ? "s" : "") +
           " under every option, and break nothing that a kernel could require. The first:\n";
   for (const ProbeFailure& each : probe.unexplained)
-    page += text::wrap("  " + text::printable(failure_in_words(each, op, kernel)), kColumns, 4);
+    page += text::wrap("  " + text::printable(failure_in_words(each, op, kernel)), kWide, 4);
   return page;
 }
 

@@ -1,6 +1,7 @@
 // dcpcheck kernels --probe, as a person runs it.
 #include <gmock/gmock.h>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -10,15 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string library(const std::string& name) { return "lib:" DCPCHECK_LIBRARIES "/" + name + ".so"; }
-
 class ProbeVerb : public Program {};
-
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
-}
 
 TEST_F(ProbeVerb, ProposesWhatTheExampleFollows) {
   const Ended ended = run({"kernels", "--probe", library("fused_eh_norm"), "--backend", "host", "--json", "-"});
@@ -52,6 +45,7 @@ TEST_F(ProbeVerb, AKernelThatFitsNothingIsOne) {
 }
 
 TEST_F(ProbeVerb, ACrashIsEvidence) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   ::setenv("PYTHONPATH", DCPCHECK_SOURCE_DIR "/harness/adapters/python", 1);
   ::setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
   const std::string script = file("crashes.py", R"(import os, sys

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "harness/commands/document_test.hpp"
 #include "harness/commands/program_test.hpp"
 #include "harness/core/json.hpp"
 
@@ -25,16 +26,6 @@ std::string small_case(std::int64_t tokens = 24) {
 "params": {"q_lora_rank": 128, "kv_lora_rank": 64, "qk_rope_head_dim": 32, "index_head_dim": 64, "index_rope_dim": 32,
 "index_topk": 64, "mla_layout": "bf16"}}})";
 }
-
-json::Value report_in(const std::string& text) { return json::parse(text, "report", {std::size_t{1} << 26, 32}); }
-
-const json::Value& at(const json::Value& value, std::string_view key) {
-  const json::Value* member = value.find(key);
-  if (member == nullptr) throw std::runtime_error("no " + std::string(key));
-  return *member;
-}
-
-std::string text_at(const json::Value& value, std::string_view key) { return *at(value, key).get<std::string>(); }
 
 // The report without what may differ between two runs of the same.
 std::vector<std::string> digests_in(const json::Value& report) {
@@ -85,7 +76,7 @@ TEST_F(Run, JsonOnStdoutStandsAlone) {
   const Ended ended =
       run({"run", file("small.json", small_case()), "--backend", "host", "--json", "-", "--kernel", "fused_norm_rope@k_gated"});
   EXPECT_EQ(ended.code, 1);
-  const json::Value report = report_in(ended.out);
+  const json::Value report = parsed(ended.out);
   const json::Value& result = at(report, "results").get<json::Array>()->front();
   EXPECT_EQ(text_at(result, "status"), "fail");
   EXPECT_EQ(text_at(result, "reason"), "unwritten");
@@ -96,7 +87,7 @@ TEST_F(Run, JsonOnStdoutStandsAlone) {
 
 TEST_F(Run, TheReplayLineRunsTheSameCase) {
   const std::string small = file("small.json", small_case());
-  const json::Value first = report_in(run({"run", small, "--seed", "12345", "--json", "-", "--backend", "host"}).out);
+  const json::Value first = parsed(run({"run", small, "--seed", "12345", "--json", "-", "--backend", "host"}).out);
   const json::Value& result = at(first, "results").get<json::Array>()->front();
   EXPECT_EQ(text_at(first, "seed"), "0000000000003039");
   std::vector<std::string> words;
@@ -104,7 +95,7 @@ TEST_F(Run, TheReplayLineRunsTheSameCase) {
   for (std::string word; replay >> word;) words.push_back(word);
   words.erase(words.begin());
   words.insert(words.end(), {"--json", "-"});
-  const json::Value again = report_in(run(words).out);
+  const json::Value again = parsed(run(words).out);
   EXPECT_EQ(text_at(at(again, "results").get<json::Array>()->front(), "id"), text_at(result, "id"));
   EXPECT_EQ(digests_in(again), digests_in(first));
 }
@@ -131,7 +122,7 @@ TEST_F(Run, AKernelOfAnotherOpIsSkipped) {
                            "--json", path("report")});
   EXPECT_EQ(ended.code, 77);
   EXPECT_THAT(ended.out, HasSubstr("is a kernel of compute_slot_mapping"));
-  EXPECT_EQ(text_at(at(report_in(read_file(path("report"))), "results").get<json::Array>()->front(), "status"), "skipped");
+  EXPECT_EQ(text_at(at(parsed(read_file(path("report"))), "results").get<json::Array>()->front(), "status"), "skipped");
 }
 
 struct BadFile {
@@ -209,6 +200,7 @@ TEST_F(Run, AFullDiskIsAFailureOfTheHarness) {
 }
 
 TEST_F(Run, ASignalEndsItByThatSignalWithoutAReport) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   for (const int signal : {SIGINT, SIGTERM}) {
     const pid_t child = start({"repro", "--backend", "host", "--json", path("report.json"), "--threads", "1"});
     // repro takes seconds: from here on this is in the middle, however slow the start was.
@@ -229,7 +221,7 @@ TEST_F(Run, DigestsDoNotDependOnThreads) {
     const Ended ended = run({"run", small, "--threads", threads, "--backend", "host", "--json", "-", "--kernel", "@k_gated",
                              "--kernel", "fused_norm_rope"});
     EXPECT_EQ(ended.code, 1) << ended.err;
-    digests.push_back(digests_in(report_in(ended.out)));
+    digests.push_back(digests_in(parsed(ended.out)));
     EXPECT_EQ(digests.back().size(), 2U);
   }
   EXPECT_EQ(digests[0], digests[1]);
@@ -239,7 +231,7 @@ TEST_F(Run, DigestsDoNotDependOnThreads) {
 TEST_F(Run, AnUnequalSeedIsAnotherCase) {
   const std::string small = file("small.json", small_case());
   const auto report = [&](const std::string& seed) {
-    return report_in(run({"run", small, "--seed", seed, "--json", "-", "--backend", "host"}).out);
+    return parsed(run({"run", small, "--seed", seed, "--json", "-", "--backend", "host"}).out);
   };
   EXPECT_EQ(digests_in(report("0000000000000002")), digests_in(report("2")));
   EXPECT_EQ(digests_in(report("0x2")), digests_in(report("2")));
@@ -254,6 +246,7 @@ constexpr int kScenarios = 3;
 #endif
 
 TEST_F(Run, ReproFindsEverythingAsExpected) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   std::vector<std::string> words = {"repro", "--backend", "host", "--json", path("report.json")};
   if (kScenarios == 1) {
     std::filesystem::create_directories(path("corpus"));
@@ -266,7 +259,7 @@ TEST_F(Run, ReproFindsEverythingAsExpected) {
   const Ended ended = run(words);
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.err, IsEmpty());
-  const json::Value report = report_in(read_file(path("report.json")));
+  const json::Value report = parsed(read_file(path("report.json")));
   std::map<std::string, int> count;
   for (const json::Value& result : *at(report, "results").get<json::Array>()) {
     EXPECT_TRUE(*at(result, "as_expected").get<bool>());

@@ -32,14 +32,14 @@ int rank_of(const std::string& path) {
   return rank;
 }
 
+}  // namespace
+
 std::string this_program() {
   std::array<char, 4096> path{};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
   if (length <= 0 || length == std::ssize(path)) throw_errno("readlink of /proc/self/exe");
   return {path.data(), static_cast<std::size_t>(length)};
 }
-
-}  // namespace
 
 std::chrono::seconds parse_time(const std::string& option, std::string_view text, std::int64_t most) {
   std::int64_t seconds = 0;

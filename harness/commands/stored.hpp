@@ -13,6 +13,9 @@
 
 namespace dcpcheck {
 
+// The path of this process's own program.
+std::string this_program();
+
 // "90s", "30m", "2h", "1h30m", or a number of seconds. Throws InputError where it is none, or more than `most` seconds.
 std::chrono::seconds parse_time(const std::string& option, std::string_view text, std::int64_t most);
 

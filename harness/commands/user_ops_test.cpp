@@ -32,6 +32,7 @@ class UserOps : public Program {
 };
 
 TEST_F(UserOps, TheExampleIsGeneratedJudgedAndHeldToItsLaws) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const Ended drawn = run({"gen", "insert_mxfp4", "--ops", kExample, "--cases", "30", "--out", path("cases")});
   EXPECT_EQ(drawn.code, 0) << drawn.err;
   const Ended judged = run({"run", "--backend", "host", "--ops", kExample, "--kernel", kKernel, path("cases")});
@@ -46,6 +47,7 @@ TEST_F(UserOps, TheExampleIsGeneratedJudgedAndHeldToItsLaws) {
 
 // The first scale of each row is twice as large.
 TEST_F(UserOps, AWrongKernelIsFound) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   const Ended drawn = run({"gen", "insert_mxfp4", "--ops", kExample, "--cases", "12", "--out", path("cases")});
   ASSERT_EQ(drawn.code, 0) << drawn.err;
   const Ended judged = run({"run", "--backend", "host", "--ops", kExample, "--kernel", kWrongKernel, path("cases")});
@@ -86,6 +88,7 @@ TEST_F(UserOps, WhatIsNoOpIsOneSentenceAndExitTwo) {
 
 // What is wrong with an op.json is found before its reference is started: each names the file and the place.
 TEST_F(UserOps, AnOpThatIsBrokenIsOneSentenceAndExitTwo) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   struct Defect {
     std::string from, to, sentence;
   };

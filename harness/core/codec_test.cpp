@@ -110,18 +110,18 @@ TEST(Codec, E4m3Ties) {
 }
 
 TEST(Codec, E4m3OutOfRange) {
-  const float infinity = std::numeric_limits<float>::infinity();
+  const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(encode_e4m3(448.0f), 0x7E);
   EXPECT_EQ(encode_e4m3(464.0f, false), 0x7E);
-  EXPECT_EQ(encode_e4m3(std::nextafterf(464.0f, infinity), false), 0x7F);
-  EXPECT_EQ(encode_e4m3(std::nextafterf(464.0f, infinity), true), 0x7E);
+  EXPECT_EQ(encode_e4m3(std::nextafterf(464.0f, inf), false), 0x7F);
+  EXPECT_EQ(encode_e4m3(std::nextafterf(464.0f, inf), true), 0x7E);
   EXPECT_EQ(encode_e4m3(-465.0f, true), 0xFE);
-  EXPECT_EQ(encode_e4m3(infinity, true), 0x7E);
-  EXPECT_EQ(encode_e4m3(-infinity, true), 0xFE);
-  EXPECT_EQ(encode_e4m3(-infinity, false), 0x7F);
+  EXPECT_EQ(encode_e4m3(inf, true), 0x7E);
+  EXPECT_EQ(encode_e4m3(-inf, true), 0xFE);
+  EXPECT_EQ(encode_e4m3(-inf, false), 0x7F);
   EXPECT_EQ(encode_e4m3(float_of_bits(0xFFC00001u)), 0x7F);
   EXPECT_EQ(encode_e4m3(float_of_bits(0xFFC00001u), true, true), 0x7E);
-  EXPECT_EQ(encode_e4m3(infinity, false, true), 0x7F);  // the two policies are apart
+  EXPECT_EQ(encode_e4m3(inf, false, true), 0x7F);  // the two policies are apart
   EXPECT_EQ(encode_e4m3(-0.0f), 0x80);
   EXPECT_EQ(encode_e4m3(std::ldexp(1.0f, -10)), 0x00);
   EXPECT_EQ(encode_e4m3(std::nextafterf(std::ldexp(1.0f, -10), 1.0f)), 0x01);

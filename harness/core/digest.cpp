@@ -18,13 +18,6 @@ namespace {
   throw HarnessError(std::string("OpenSSL: ") + call + " failed: " + text.data());
 }
 
-struct FreeMd {
-  void operator()(EVP_MD* md) const { EVP_MD_free(md); }
-};
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-
 // Replaces every element whose bits without the sign are above `infinity` by `canonical`.
 template <class Word>
 void canonicalise(std::span<std::byte> bytes, Word infinity, Word canonical) {
@@ -40,6 +33,13 @@ void canonicalise(std::span<std::byte> bytes, Word infinity, Word canonical) {
 }  // namespace
 
 struct Sha256::State {
+  struct FreeMd {
+    void operator()(EVP_MD* md) const { EVP_MD_free(md); }
+  };
+  struct FreeContext {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+
   // Fetching looks the algorithm up in the provider, which costs more than hashing a short text: once an object.
   std::unique_ptr<EVP_MD, FreeMd> md{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
   std::unique_ptr<EVP_MD_CTX, FreeContext> context{EVP_MD_CTX_new()};

@@ -228,6 +228,12 @@ Value parse(std::string_view text, const std::string& source, Limits limits) {
   return builder.take();
 }
 
+Array numbers(const std::vector<std::int64_t>& values) {
+  Array out;
+  for (const std::int64_t value : values) out.emplace_back(value);
+  return out;
+}
+
 std::string dump(const Value& value, int indent) {
   Writer writer{indent, false, {}};
   writer.write(value, 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,6 +76,13 @@ Value parse(std::string_view text, const std::string& source, Limits limits = {}
 // `indent` spaces a level; 0 gives one line with no spaces. Members in the order they have. A string that is not
 // UTF-8 (a file's name can be that) is written with U+FFFD in place of what is not.
 std::string dump(const Value& value, int indent = 0);
+
+// A list of numbers.
+Array numbers(const std::vector<std::int64_t>& values);
+
+// The text, or null where there is none.
+inline Value text_or_null(const std::string& text) { return text.empty() ? Value() : Value(text); }
+inline Value text_or_null(const std::optional<std::string>& text) { return text ? Value(*text) : Value(); }
 
 // dump() on one line with all keys sorted by code unit: the form that ids are taken of.
 std::string canonical(const Value& value);

@@ -1,6 +1,7 @@
 #include "harness/core/reader.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "harness/core/error.hpp"
@@ -76,6 +77,8 @@ std::int64_t Reader::integer(std::int64_t min, std::int64_t max) const {
   }
   return *number;
 }
+
+std::int64_t Reader::count() const { return integer(0, std::numeric_limits<std::int64_t>::max()); }
 
 double Reader::number() const {
   if (const auto* number = value_->get<double>()) return *number;

@@ -36,6 +36,7 @@ class Reader {
 
   bool boolean() const;
   std::int64_t integer(std::int64_t min, std::int64_t max) const;
+  std::int64_t count() const;  // an integer that is not negative
   double number() const;
   std::string string() const;
   std::string one_of(const std::vector<std::string>& choices) const;

@@ -9,6 +9,7 @@
 
 #include "harness/adapters/builtin.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/slow_test.hpp"
 #include "harness/exec/reference_memory.hpp"
 #include "reference/builtin_ops.hpp"
 
@@ -220,6 +221,7 @@ class SplitTest : public GenerateTest {
 };
 
 TEST_F(SplitTest, OverRanksAndBlocksInEveryLayout) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   for (const char* layout : {"bf16", "fp8", "fp8_ds_mla"}) {
     Case value = small({{100, 60}, {0, 3}}, 8);
     value.params["mla_layout"] = std::string(layout);
@@ -315,6 +317,7 @@ TEST_F(GenerateTest, CacheUnguardedLeavesTheTokens) {
 
 // Whatever a fault does to what follows, it is its own op that is named.
 TEST_F(GenerateTest, EveryFaultIsFoundInItsOwnOp) {
+  DCPCHECK_SLOW_WHERE_SANITIZED();
   Case value = small({{70, 40}, {0, 9}, {33, 1}}, 4, 4);
   value.params["context_workspace"] = std::int64_t{48};
   value.params["mla_layout"] = std::string("fp8");

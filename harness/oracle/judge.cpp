@@ -12,8 +12,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 // Alternatives of elements [first, last), which are few: found only where an element is not its nearest code.
 std::span<const Alternative> alternatives_of(const Admissible& expected, std::int64_t first, std::int64_t last) {
   const auto less = [](const Alternative& a, std::int64_t element) { return a.element < element; };
@@ -30,11 +28,11 @@ bool same_exactly(const std::byte* expected, const std::byte* got, DType dtype) 
 // How far `value` is from the nearest real that becomes the code at `order`, as a part of the bound. An order that
 // value itself becomes is at distance 0.
 double fraction_of(double value, double error, std::int64_t order, bool negative, const Comparison& how, float scale) {
-  if (!std::isfinite(value)) return infinity;
+  if (!std::isfinite(value)) return rounding::infinity;
   const double divisor = how.dtype == DType::e4m3 ? scale : 1;
-  if (!std::isfinite(divisor) || divisor == 0) return infinity;
+  if (!std::isfinite(divisor) || divisor == 0) return rounding::infinity;
   const CodeSet at_value = admissible_codes(value, 0, how, scale);
-  if (at_value.count != 1) return infinity;  // a NaN past the range
+  if (at_value.count != 1) return rounding::infinity;  // a NaN past the range
   const std::int64_t nearest = at_value.ranges[0].low;
   double boundary = 0;
   if (order == nearest) {
@@ -52,7 +50,7 @@ double fraction_of(double value, double error, std::int64_t order, bool negative
 // One interval's verdict on a code.
 ElementJudgement judge_interval(double value, double error, const Decoded& code, const Comparison& how, float scale) {
   const CodeSet set = admissible_codes(value, error, how, scale);
-  if (code.nan) return {set.nan, set.nan ? 0 : infinity};
+  if (code.nan) return {set.nan, set.nan ? 0 : rounding::infinity};
   bool admitted = false;
   for (int i = 0; i < set.count; ++i) admitted |= set.ranges[static_cast<std::size_t>(i)].holds(code.order, code.negative);
   const double fraction = fraction_of(value, error, code.order, code.negative, how, scale);
@@ -132,7 +130,7 @@ ElementJudgement judge_element(const Admissible& expected, std::int64_t index, c
                                float scale) {
   if (expected.exact) {
     const bool same = same_exactly(expected.codes.data() + index * size_of(how.dtype), code, how.dtype);
-    return {same, same ? 0 : infinity};
+    return {same, same ? 0 : rounding::infinity};
   }
   return judge_slowly(expected, index, alternatives_of(expected, index, index + 1), code, how, scale);
 }
@@ -145,7 +143,7 @@ RowJudgement judge_row(const Admissible& expected, std::int64_t row, const std::
     const std::byte* const right = expected.codes.data() + row * expected.columns * size;
     if (std::memcmp(right, codes, static_cast<std::size_t>(expected.columns * size)) == 0) return {};
     for (std::int64_t column = 0; column < expected.columns; ++column) {
-      if (!same_exactly(right + column * size, codes + column * size, how.dtype)) report(column, infinity);
+      if (!same_exactly(right + column * size, codes + column * size, how.dtype)) report(column, rounding::infinity);
     }
     return {};
   }

@@ -11,7 +11,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t e4m3_overflow = 0x7F;  // the order of magnitudes that round past 448
 
 struct Span {
@@ -22,7 +21,7 @@ struct Span {
 // each end). An error of 0 says that the value is exact, and stays so.
 Span span_of(double value, double error) {
   if (std::isinf(value) || error == 0) return {value, value};
-  if (!(error < infinity)) return {-infinity, infinity};
+  if (!(error < rounding::infinity)) return {-rounding::infinity, rounding::infinity};
   const double reach = error + (std::abs(value) + error) * 0x1p-52;
   return {value - reach, value + reach};
 }

@@ -3,10 +3,12 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 namespace dcpcheck::rounding {
 
 constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t infinity_bits = std::uint64_t{0x7FF} << 52;
 
 // A binary format with `mantissa` stored mantissa bits, the exponent bias `bias`, and subnormals.

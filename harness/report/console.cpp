@@ -15,7 +15,6 @@
 namespace dcpcheck {
 namespace {
 
-constexpr int kColumns = 80;
 constexpr std::string_view kNothing = "-";
 
 // A cell or a line in a colour of its meaning, where colours are wanted.
@@ -190,13 +189,13 @@ std::string paragraph(const Result& result, const Painter& paint) {
   if (is_plain_pass(result)) return {};
   std::string head = case_label(result) + ", " + result.op + " " + kernel_label(result) + ", " + result.backend + ": " +
                      outcome_in_words(result);
-  head = text::wrap(head, kColumns, 2);
+  head = text::wrap(head, text::kColumns, 2);
   head.pop_back();
   std::string body;
-  for (const std::string& reason : reasons_of(result)) body += text::wrap("  " + reason, kColumns, 4);
+  for (const std::string& reason : reasons_of(result)) body += text::wrap("  " + reason, text::kColumns, 4);
   // Ours follow whatever the case has.
   if (is_from_elsewhere(result) && !result.contract.empty())
-    body += text::wrap("  Contract options: " + contract_in_words(result), kColumns, 4);
+    body += text::wrap("  Contract options: " + contract_in_words(result), text::kColumns, 4);
   return "\n" + (result.as_expected ? paint.strong(head) : paint.bad(head)) + "\n" + body;
 }
 
@@ -219,7 +218,7 @@ std::string left_out_lines(const Report& report) {
   for (const auto& [result, kernels] : told)
     lines += text::wrap(
         "  " + case_label(*result) + ", " + text::list(kernels) + ": " + text::count(result->verdict.left_out, "element"),
-        kColumns, 4);
+        text::kColumns, 4);
   return lines;
 }
 
@@ -242,7 +241,7 @@ std::string count_line(const Report& report, const Painter& paint) {
   const auto open = std::count_if(report.relations.begin(), report.relations.end(),
                                   [](const Relation& relation) { return relation.inconclusive_at.has_value(); });
   if (open > 0) line += ", " + std::to_string(open) + " inconclusive";
-  line = text::wrap(line, kColumns);
+  line = text::wrap(line, text::kColumns);
   line.pop_back();
   return "\n" + (summary.ok ? paint.good(line) : paint.bad(line)) + "\n";
 }
@@ -272,7 +271,7 @@ std::string render_console(const Report& report, ConsoleStyle style) {
   page += left_out_lines(report);
   for (const Result& result : report.results) page += paragraph(result, paint);
   for (const Relation& relation : report.relations)
-    if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_in_words(relation)), kColumns, 2);
+    if (!relation.as_expected()) page += "\n" + text::wrap(text::printable(relation_in_words(relation)), text::kColumns, 2);
   return page + count_line(report, paint);
 }
 

@@ -14,14 +14,13 @@ namespace {
 
 using json::Array;
 using json::Object;
+using json::text_or_null;
 using json::Value;
 
 constexpr std::string_view kSchema = "dcpcheck.golden/1";
 constexpr json::Limits kLimits{std::size_t{64} << 20, 32};
 
 auto order_of(const GoldenEntry& entry) { return std::tie(entry.name, entry.id); }
-
-Value text_or_null(const std::optional<std::string>& text) { return text ? Value(*text) : Value(); }
 
 Value digests(const GoldenOutput& output) {
   return Object{{"raw", output.raw}, {"portable", output.portable.empty() ? Value() : Value(output.portable)}};

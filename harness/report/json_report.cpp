@@ -8,11 +8,8 @@ namespace {
 
 using json::Array;
 using json::Object;
+using json::text_or_null;
 using json::Value;
-
-Value text_or_null(const std::string& text) { return text.empty() ? Value() : Value(text); }
-
-Value text_or_null(const std::optional<std::string>& text) { return text ? Value(*text) : Value(); }
 
 Array numbers(const std::vector<std::int64_t>& values) { return Array(values.begin(), values.end()); }
 

@@ -9,6 +9,9 @@
 
 namespace dcpcheck::text {
 
+// Of a terminal, and of all that is written for one.
+constexpr int kColumns = 80;
+
 // Columns that `text` (UTF-8) takes on a terminal.
 int width(std::string_view text);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kRequests = 4;  // of a batch that are launched alone
 
-LawFindings check(Trial& trial) {
+LawFindings check_batch_neighbours(Trial& trial) {
   const Plan& plan = trial.plan();
   const Geometry& geometry = plan.value.geometry;
   if (std::string why = undividable(plan); !why.empty()) return silent(why);
@@ -39,7 +39,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law batch_neighbours() {
-  return {"batch_neighbours", "A request gets the same rows alone, and beside others in a batch.", false, check};
+  return {"batch_neighbours", "A request gets the same rows alone, and beside others in a batch.", false,
+          check_batch_neighbours};
 }
 
 }  // namespace dcpcheck::laws

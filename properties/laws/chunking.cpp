@@ -9,7 +9,7 @@ constexpr std::int64_t kChunks = 4;   // that the whole launch is cut into
 constexpr std::int64_t kSingles = 3;  // tokens that are also launched one by one, as decoding does
 
 // The requests' parts in rows [begin, end) of the launch.
-std::vector<Request> parts_of(const Geometry& geometry, std::int64_t begin, std::int64_t end) {
+std::vector<Request> requests_in(const Geometry& geometry, std::int64_t begin, std::int64_t end) {
   std::vector<Request> parts;
   std::int64_t first = 0;
   for (const Request& request : geometry.batch) {
@@ -20,7 +20,7 @@ std::vector<Request> parts_of(const Geometry& geometry, std::int64_t begin, std:
   return parts;
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_chunking(Trial& trial) {
   const Plan& plan = trial.plan();
   if (std::string why = undividable(plan); !why.empty()) return silent(why);
   if (plan.live < 2) return silent("there are under 2 tokens");
@@ -28,7 +28,7 @@ LawFindings check(Trial& trial) {
   if (!relaunches.begin()) return relaunches.findings();
   const auto launch = [&](std::int64_t begin, std::int64_t end) {
     relaunches.add([&] {
-      return of_rows(trial, parts_of(plan.value.geometry, begin, end), rows_from(begin, end - begin),
+      return of_rows(trial, requests_in(plan.value.geometry, begin, end), rows_from(begin, end - begin),
                      "in a launch of " + std::to_string(end - begin) + (end - begin == 1 ? " token" : " tokens"));
     });
   };
@@ -44,7 +44,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law chunking() {
-  return {"chunking", "A batch in several launches, one token at a time too, gets the rows that it gets in one.", false, check};
+  return {"chunking", "A batch in several launches, one token at a time too, gets the rows that it gets in one.", false,
+          check_chunking};
 }
 
 }  // namespace dcpcheck::laws

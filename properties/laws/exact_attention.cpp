@@ -25,7 +25,7 @@ std::int64_t value_of(const Stream& stream, std::int64_t row, std::int64_t colum
 
 // Queries of zeros weigh all keys alike. Where their number is a power of two and the values are small integers, the output is
 // their mean, exactly.
-LawFindings check(Trial& trial) {
+LawFindings check_exact_attention(Trial& trial) {
   const Plan& plan = trial.plan();
   const Case& value = plan.value;
   const bool causal = value.flag("causal");
@@ -103,7 +103,7 @@ LawFindings check(Trial& trial) {
 Law exact_attention() {
   return {"exact_attention",
           "A query of zeros that sees as many keys as a power of two, of small integers, gets their mean, bit for bit.", false,
-          check};
+          check_exact_attention};
 }
 
 }  // namespace dcpcheck::laws

@@ -3,7 +3,7 @@
 namespace dcpcheck::laws {
 namespace {
 
-LawFindings check(Trial& trial) {
+LawFindings check_graph_is_eager(Trial& trial) {
   // There are no graphs on the host: its own kernels are told of one that there would be, others are not.
   if (trial.bench().backend->name() == "host" && trial.kernel().declared) return silent("there are no graphs on the host");
   Relaunches relaunches("graph_is_eager", trial);
@@ -23,6 +23,8 @@ LawFindings check(Trial& trial) {
 
 }  // namespace
 
-Law graph_is_eager() { return {"graph_is_eager", "A replayed CUDA graph leaves what a launch leaves.", false, check}; }
+Law graph_is_eager() {
+  return {"graph_is_eager", "A replayed CUDA graph leaves what a launch leaves.", false, check_graph_is_eager};
+}
 
 }  // namespace dcpcheck::laws

@@ -20,7 +20,7 @@ std::set<std::string> deciding_options(const Plan& plan) {
   return options;
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_in_place_is_separate(Trial& trial) {
   const Plan& plan = trial.plan();
   const std::set<std::string> options = deciding_options(plan);
   if (options.empty()) return silent("no output of the case can lie on an input");
@@ -52,7 +52,7 @@ LawFindings check(Trial& trial) {
 
 Law in_place_is_separate() {
   return {"in_place_is_separate", "Outputs that lie on their inputs hold what outputs with memory of their own hold.", false,
-          check};
+          check_in_place_is_separate};
 }
 
 }  // namespace dcpcheck::laws

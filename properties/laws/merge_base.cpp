@@ -15,7 +15,7 @@ std::int64_t value_of(const Stream& stream, std::int64_t i) {
   return 1 + static_cast<std::int64_t>(stream.word(static_cast<std::uint64_t>(i)) % 31);
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_merge_base(Trial& trial) {
   const Plan& plan = trial.plan();
   const std::vector<PartOfMerge> parts = parts_of(plan);
   if (parts.size() < 2 || parts.size() > 16) return silent("it takes 2 to 16 parts");
@@ -65,7 +65,7 @@ LawFindings check(Trial& trial) {
 
 Law merge_base() {
   return {"merge_base", "LSEs of base 2 that lie whole numbers apart weigh their parts by exact halves, quarters and so on.",
-          false, check};
+          false, check_merge_base};
 }
 
 }  // namespace dcpcheck::laws

@@ -8,7 +8,7 @@ namespace dcpcheck::laws {
 namespace {
 
 // All parts but one are made empty, and hold what nobody wrote: what is left must come out as it went in.
-LawFindings check(Trial& trial) {
+LawFindings check_merge_neutral(Trial& trial) {
   const Plan& plan = trial.plan();
   const std::vector<PartOfMerge> parts = parts_of(plan);
   if (parts.size() < 2) return silent("there is nothing to merge with");
@@ -63,7 +63,7 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law merge_neutral() {
-  return {"merge_neutral", "A part merged with empty ones comes out as it went in, bit for bit.", false, check};
+  return {"merge_neutral", "A part merged with empty ones comes out as it went in, bit for bit.", false, check_merge_neutral};
 }
 
 }  // namespace dcpcheck::laws

@@ -28,7 +28,7 @@ Setting equal_parts(Trial& trial, const std::vector<PartOfMerge>& parts, std::si
   return setting;
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_merge_order(Trial& trial) {
   const Plan& plan = trial.plan();
   const std::vector<PartOfMerge> parts = parts_of(plan);
   if (parts.size() < 2) return silent("there is one part");
@@ -56,7 +56,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law merge_order() {
-  return {"merge_order", "Parts of equal weight and small integers merge to the same bits in any order.", false, check};
+  return {"merge_order", "Parts of equal weight and small integers merge to the same bits in any order.", false,
+          check_merge_order};
 }
 
 }  // namespace dcpcheck::laws

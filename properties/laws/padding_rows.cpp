@@ -17,7 +17,7 @@ std::optional<std::string> writes_astray(const CaseResult& result) {
   return std::nullopt;
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_padding_rows(Trial& trial) {
   const Plan& plan = trial.plan();
   if (plan.live == 0) return silent("there are no live tokens");
   if (std::string why = undividable(plan); !why.empty()) return silent(why);
@@ -61,7 +61,7 @@ LawFindings check(Trial& trial) {
 
 Law padding_rows() {
   return {"padding_rows", "Whatever padding rows hold, as slots, positions and values, reaches no live row, and no cache.",
-          false, check};
+          false, check_padding_rows};
 }
 
 }  // namespace dcpcheck::laws

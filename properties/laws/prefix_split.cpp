@@ -3,7 +3,7 @@
 namespace dcpcheck::laws {
 namespace {
 
-LawFindings check(Trial& trial) {
+LawFindings check_prefix_split(Trial& trial) {
   const Geometry& geometry = trial.value().geometry;
   if (std::string why = undividable(trial.plan()); !why.empty()) return silent(why);
   if (geometry.batch.empty() || geometry.batch.front().uncached < 4) return silent("the first request has under 4 tokens");
@@ -28,7 +28,7 @@ LawFindings check(Trial& trial) {
 
 Law prefix_split() {
   return {"prefix_split", "A request whose first tokens an earlier request has cached gets the same rows for the others.",
-          false, check};
+          false, check_prefix_split};
 }
 
 }  // namespace dcpcheck::laws

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kTimes = 6;
 
-LawFindings check(Trial& trial) {
+LawFindings check_repetition(Trial& trial) {
   LawFindings findings;
   const Workbench& bench = trial.bench();
   const std::vector<Observation> seen = observe_again(trial.setting(), trial.kernel(), *bench.backend, bench.threads, kTimes);
@@ -30,6 +30,8 @@ LawFindings check(Trial& trial) {
 
 }  // namespace
 
-Law repetition() { return {"repetition", "The same launch, over and over on the same memory, leaves the same.", false, check}; }
+Law repetition() {
+  return {"repetition", "The same launch, over and over on the same memory, leaves the same.", false, check_repetition};
+}
 
 }  // namespace dcpcheck::laws

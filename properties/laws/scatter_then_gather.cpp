@@ -42,7 +42,7 @@ Case gather_of(const Op& gather, const Case& value) {
 }
 
 // What the kernel put into its caches is put into those that the gather reads, and compared with what the kernel gave out.
-LawFindings check(Trial& trial) {
+LawFindings check_scatter_then_gather(Trial& trial) {
   const Plan& plan = trial.plan();
   const TensorPlan* const cache = plan.find("mla_cache");
   const auto group = plan.value.geometry.caches.find("mla");
@@ -107,7 +107,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law scatter_then_gather() {
-  return {"scatter_then_gather", "A bf16 cache row, gathered again, is the K row that the kernel gave out.", false, check};
+  return {"scatter_then_gather", "A bf16 cache row, gathered again, is the K row that the kernel gave out.", false,
+          check_scatter_then_gather};
 }
 
 }  // namespace dcpcheck::laws

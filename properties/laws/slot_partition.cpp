@@ -58,7 +58,7 @@ void check_group(const Plan& plan, const CacheGroup& group, const std::string& n
   }
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_slot_partition(Trial& trial) {
   const Plan& plan = trial.plan();
   const Observation& seen = trial.observed();
   if (!seen.refused.empty()) return silent("the launch was refused: " + seen.refused);
@@ -88,7 +88,7 @@ Law slot_partition() {
   return {"slot_partition",
           "The ranks' slots partition the tokens, no two tokens of a rank share one, and each rank owns as many as the closed "
           "form says.",
-          false, check};
+          false, check_slot_partition};
 }
 
 }  // namespace dcpcheck::laws

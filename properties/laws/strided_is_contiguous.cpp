@@ -3,7 +3,7 @@
 namespace dcpcheck::laws {
 namespace {
 
-LawFindings check(Trial& trial) {
+LawFindings check_strided_is_contiguous(Trial& trial) {
   const Plan& plan = trial.plan();
   const std::vector<std::int64_t> rows = rows_from(0, plan.live);
   Relaunches relaunches("strided_is_contiguous", trial);
@@ -26,7 +26,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law strided_is_contiguous() {
-  return {"strided_is_contiguous", "Rows that lie apart, or start at an offset, give what contiguous ones give.", false, check};
+  return {"strided_is_contiguous", "Rows that lie apart, or start at an offset, give what contiguous ones give.", false,
+          check_strided_is_contiguous};
 }
 
 }  // namespace dcpcheck::laws

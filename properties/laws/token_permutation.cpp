@@ -6,7 +6,7 @@
 namespace dcpcheck::laws {
 namespace {
 
-LawFindings check(Trial& trial) {
+LawFindings check_token_permutation(Trial& trial) {
   const std::int64_t live = trial.plan().live;
   if (live < 2) return silent("there are under 2 tokens");
   Relaunches relaunches("token_permutation", trial);
@@ -24,7 +24,7 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law token_permutation() {
-  return {"token_permutation", "A token gets the same rows wherever in the launch it stands.", false, check};
+  return {"token_permutation", "A token gets the same rows wherever in the launch it stands.", false, check_token_permutation};
 }
 
 }  // namespace dcpcheck::laws

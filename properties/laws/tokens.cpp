@@ -36,7 +36,7 @@ std::vector<std::pair<Case, std::string>> others_of(const Case& value) {
   return others;
 }
 
-LawFindings check(Trial& trial) {
+LawFindings check_tokens(Trial& trial) {
   const CaseResult& own = trial.judged();
   if (!own.tokens) return silent("the run came to no tokens");
   LawFindings findings;
@@ -76,7 +76,7 @@ LawFindings check(Trial& trial) {
 Law tokens() {
   return {"tokens",
           "Greedy tokens are the same for every W, and of a bf16 cache for every split into cached prefix and chunks.", false,
-          check};
+          check_tokens};
 }
 
 }  // namespace dcpcheck::laws

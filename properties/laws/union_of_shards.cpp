@@ -4,7 +4,7 @@
 namespace dcpcheck::laws {
 namespace {
 
-LawFindings check(Trial& trial) {
+LawFindings check_union_of_shards(Trial& trial) {
   const Plan& plan = trial.plan();
   const Geometry& geometry = plan.value.geometry;
   if (geometry.world_size < 2) return silent("the DCP world size is 1");
@@ -37,7 +37,8 @@ LawFindings check(Trial& trial) {
 }  // namespace
 
 Law union_of_shards() {
-  return {"union_of_shards", "The ranks' cache rows together are those that one rank has under W = 1.", false, check};
+  return {"union_of_shards", "The ranks' cache rows together are those that one rank has under W = 1.", false,
+          check_union_of_shards};
 }
 
 }  // namespace dcpcheck::laws

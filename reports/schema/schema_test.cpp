@@ -1,6 +1,7 @@
 // Holds every document of ours to its schema: the corpora, the ops, manifests, and a report that the program writes here and
 // now.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -444,6 +445,51 @@ TEST(GoldenCheckSchema, AdmitsWhatVerifyWritesAndNoEditOfIt) {
        {"neither was nor admissible", [&](Json& d) { place(d).erase(place(d).contains("was") ? "was" : "admissible"); }},
        {"both", [&](Json& d) { place(d)["was"] = place(d)["admissible"] = "0x00 (0)"; }},
        {"a token that is text", [&](Json& d) { place(d)["token"] = "3"; }}});
+}
+
+// What the command, a shell's, writes to the file "$OUT" in a folder of its own, in which it runs; it ends with `code`.
+Json written_by(const std::string& command, int code) {
+  const fs::path folder = fs::temp_directory_path() / ("dcpcheck-schema-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  const std::string line = "cd '" + folder.string() + "' && export OUT=out.json DCPCHECK='" DCPCHECK_PROGRAM "' && { " +
+                           command + "; } >/dev/null 2>words";
+  const int status = std::system(line.c_str());  // NOLINT(cert-env33-c): the program under test
+  std::ifstream words(folder / "words");
+  EXPECT_EQ(WEXITSTATUS(status), code) << std::string{std::istreambuf_iterator<char>(words), {}};
+  Json document = load(folder / "out.json");
+  fs::remove_all(folder);
+  return document;
+}
+
+TEST(CompareSchema, AdmitsWhatCompareWritesAndNoEditOfIt) {
+  const Json good = written_by(
+      "\"$DCPCHECK\" compare repro:512-dcp4 --backend host --kernel fused_norm_rope --kernel @mean_over_one_more --json $OUT",
+      1);
+  ASSERT_FALSE(good["places"].empty());
+  expect_rejected("compare", good,
+                  {{"one kernel", [](Json& d) { d["kernels"].erase(0); }},
+                   {"a place that is text", [](Json& d) { d["places"][0] = "out"; }},
+                   {"a short id", [](Json& d) { d["case"] = "1"; }},
+                   {"no outputs", [](Json& d) { d.erase("outputs"); }}});
+}
+
+TEST(BisectSchema, AdmitsWhatBisectWritesAndNoEditOfIt) {
+  const fs::path libraries = fs::path(DCPCHECK_PROGRAM).parent_path().parent_path() / "libraries";
+  const Json good = written_by(
+      "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a "
+      "GIT_COMMITTER_EMAIL=a@example.org && git init -q repo && for kernel in fused_eh_norm eps_left_out; do cp '" +
+          libraries.string() +
+          "'/$kernel.so repo/kernel.so && git -C repo add -A && git -C repo commit -q -m $kernel; done && \"$DCPCHECK\" bisect "
+          "--repo "
+          "repo --good HEAD^ --bad HEAD --kernel 'lib:{worktree}/kernel.so' --fuzz 20 --backend host --json $OUT",
+      0);
+  ASSERT_FALSE(good["compared"]["places"].empty());
+  expect_rejected("bisect", good,
+                  {{"another standing", [](Json& d) { d["revisions"][0]["standing"] = "fine"; }},
+                   {"no candidates", [](Json& d) { d["candidates"] = Json::array(); }},
+                   {"a short commit", [](Json& d) { d["first_bad"]["commit"] = "abc"; }},
+                   {"a place that is text", [](Json& d) { d["compared"]["places"][0] = "out"; }},
+                   {"no case", [](Json& d) { d.erase("case"); }}});
 }
 
 }  // namespace

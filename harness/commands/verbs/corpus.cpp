@@ -123,7 +123,7 @@ int merge(const Arguments& arguments, Context& context) {
   return 0;
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_corpus(const Arguments& arguments, Context& context) {
   const std::string& what = arguments.operands.front();
   if (what == "add") return add(arguments, context);
   if (what == "merge") return merge(arguments, context);
@@ -144,7 +144,7 @@ Verb corpus() {
            {"--source", "TEXT", "add: where it was seen", false},
            {"--out", "DIR", "merge: where to", false},
            ops_option()},
-          run};
+          run_corpus};
 }
 
 }  // namespace dcpcheck::verbs

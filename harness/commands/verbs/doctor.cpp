@@ -48,7 +48,7 @@ json::Value to_json(const Context& context, const Machine& machine, const CudaFa
                       {"self_tests", std::move(tests_array)}};
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_doctor(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings({});  // the default threads
   const CudaFacts cuda = cuda_facts();
@@ -101,7 +101,7 @@ Verb doctor() {
           "Exit code 99: a backend does not compute the bits that it should, and repro and run would refuse it.",
           {},
           {json_option()},
-          run};
+          run_doctor};
 }
 
 }  // namespace dcpcheck::verbs

@@ -57,7 +57,7 @@ int emit(const Arguments& arguments, Context& context, const RunSettings& settin
   return 0;
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_dump(const Arguments& arguments, Context& context) {
   const RunSettings settings = run_settings(arguments);
   if (arguments.has("--emit")) return emit(arguments, context, settings);
   if (!arguments.has("-o")) throw InputError("dump needs -o DIR, or --emit; see dcpcheck dump --help");
@@ -91,7 +91,7 @@ Verb dump() {
            threads_option(),
            memory_option(),
            ops_option()},
-          run};
+          run_dump};
 }
 
 }  // namespace dcpcheck::verbs

@@ -23,7 +23,6 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kColumns = 80;
 constexpr int kSeeds = 5;
 constexpr std::uint64_t kFirstSeed = 54907;
 constexpr std::uint64_t kBudget = 2000;
@@ -152,10 +151,10 @@ std::string line_of(const Row& row, std::uint64_t budget) {
     line += text::fit(text::count(row.shrunk->geometry.live_tokens(), "token"), 8) + " ";
     line += text::count(row.shrunk->geometry.tp, "rank");
   }
-  return line + "\n" + text::wrap("    " + text::list({row.by.begin(), row.by.end()}), kColumns, 4);
+  return line + "\n" + text::wrap("    " + text::list({row.by.begin(), row.by.end()}), text::kColumns, 4);
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_faults(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
   const std::uint64_t budget = parse_cases("--budget", arguments.text("--budget", std::to_string(kBudget)));
@@ -222,7 +221,7 @@ Verb faults() {
        json_option(),
        threads_option(),
        memory_option()},
-      run};
+      run_faults};
 }
 
 }  // namespace dcpcheck::verbs

@@ -104,7 +104,7 @@ std::string where_time_went(const std::map<std::string, double>& spent) {
   return text::wrap(line, 80, 2);
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_fuzz(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   RunSettings settings = run_settings(arguments);
   CampaignOptions options;
@@ -196,7 +196,7 @@ Verb fuzz() {
       "any end. Case i of a seed depends on the seed, the op and i alone.",
       {},
       {},
-      run};
+      run_fuzz};
   verb.options = {
       {"--time", "TIME", "Begin no case after that time, as 30m or 2h; default 10m where there is no --cases", false},
       {"--cases", "N", "Generated cases, over all shards", false},

@@ -13,8 +13,6 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kColumns = 80;
-
 // The case as a file that `dcpcheck run` takes.
 void write_case(const std::string& folder, const Op& op, const Case& value, std::uint64_t seed, std::uint64_t index) {
   const std::string name = op.name + "-" + seed_text(seed) + "-" + std::to_string(index);
@@ -26,7 +24,7 @@ void write_case(const std::string& folder, const Op& op, const Case& value, std:
              "\n");
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_gen(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const Op& op = op_named(context, arguments.operands.front());
   const std::uint64_t cases = parse_cases("--cases", arguments.text("--cases", "1500"));
@@ -59,7 +57,7 @@ int run(const Arguments& arguments, Context& context) {
     for (const std::string& bucket : dimension.buckets)
       line += " " + bucket + " " + std::to_string(coverage.in_bucket(dimension.name, bucket)) + ",";
     line.pop_back();
-    lines += text::wrap(line, kColumns, 6);
+    lines += text::wrap(line, text::kColumns, 6);
   }
   target.deliver(json::Object{{"op", op.name}, {"seed", seed_text(seed)}, {"coverage", coverage.to_json()}}, lines);
   return 0;
@@ -78,7 +76,7 @@ Verb gen() {
            seed_option(),
            json_option(),
            ops_option()},
-          run};
+          run_gen};
 }
 
 }  // namespace dcpcheck::verbs

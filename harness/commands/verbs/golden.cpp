@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEmbedded = "repro:";
-
 void refuse(const Arguments& arguments, const std::string& action, const std::vector<std::string>& options) {
   for (const std::string& option : options)
     if (arguments.has(option))
@@ -33,22 +31,12 @@ std::vector<std::string> files_of(const Arguments& arguments, const std::string&
   return files;
 }
 
-std::vector<NamedCase> cases_at(const Context& context, const std::string& where, const RunSettings& settings) {
-  const CaseRules rules{std::nullopt, settings.memory};  // as they are stored
-  return where == kEmbedded ? load_embedded(context, rules) : load_cases(context, {where}, rules);
-}
-
 // `folder` as the golden file `file` names it: from its own folder, so that it does not matter where both lie.
 std::string from_golden(const std::string& folder, const std::string& file) {
   std::error_code error;
   const fs::path own = fs::weakly_canonical(fs::absolute(file).parent_path(), error);
   const fs::path from = fs::relative(fs::weakly_canonical(folder, error), own, error);
   return from.empty() ? fs::absolute(folder).generic_string() : from.generic_string();
-}
-
-std::string to_golden(const std::string& cases, const std::string& file) {
-  if (cases == kEmbedded || fs::path(cases).is_absolute()) return cases;
-  return (fs::path(file).parent_path() / cases).lexically_normal().generic_string();
 }
 
 int write(const Arguments& arguments, Context& context) {
@@ -58,8 +46,8 @@ int write(const Arguments& arguments, Context& context) {
   const std::string path = arguments.text("-o");
   const ReportFile file(path);
   const RunSettings settings = run_settings(arguments);
-  const std::string where = arguments.text("--cases", std::string(kEmbedded));
-  const std::vector<NamedCase> cases = cases_at(context, where, settings);
+  const std::string where = arguments.text("--cases", std::string(kBuiltInCases));
+  const std::vector<NamedCase> cases = cases_at(context, where, settings.memory);
   const GoldenMade made = make_golden(context, settings, cases);
   for (const std::string& complaint : made.complaints) *context.err << "dcpcheck: " << text::printable(complaint) << "\n";
   for (const std::string& left : made.left_out) *context.out << "left out: " << text::printable(left) << "\n";
@@ -72,7 +60,7 @@ int write(const Arguments& arguments, Context& context) {
     return made.left_out.empty() ? 3 : 77;
   }
   const std::size_t count = made.entries.size();
-  file.write(golden_text({where == kEmbedded ? where : from_golden(where, path), made.entries}));
+  file.write(golden_text({where == kBuiltInCases ? where : from_golden(where, path), made.entries}));
   *context.out << text::printable(path) << ": " << count << (count == 1 ? " entry" : " entries") << "\n";
   flush_or_throw(*context.out, "stdout");
   return 0;
@@ -91,8 +79,10 @@ int verify(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
   const Golden golden = load_golden(path);
-  const std::string where = arguments.has("--cases") ? arguments.text("--cases") : to_golden(golden.cases, path);
-  return answer(verify_golden(context, settings, golden, cases_at(context, where, settings)), target, context);
+  return answer(verify_golden(context, settings, golden,
+                              arguments.has("--cases") ? cases_at(context, arguments.text("--cases"), settings.memory)
+                                                       : golden_cases(context, golden, path, settings.memory)),
+                target, context);
 }
 
 int diff(const Arguments& arguments, Context& context) {
@@ -102,7 +92,7 @@ int diff(const Arguments& arguments, Context& context) {
   return answer(compare_goldens(load_golden(paths[0]), load_golden(paths[1])), target, context);
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_golden(const Arguments& arguments, Context& context) {
   const std::string& action = arguments.operands.front();
   if (action == "write") return write(arguments, context);
   if (action == "verify") return verify(arguments, context);
@@ -133,7 +123,7 @@ Verb golden() {
        memory_option(),
        ops_option(),
        self_test_option()},
-      run};
+      run_golden};
 }
 
 }  // namespace dcpcheck::verbs

@@ -12,8 +12,6 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kColumns = 80;
-
 std::vector<std::string> backends_of(const Kernel& kernel) {
   std::vector<std::string> backends;
   if (kernel.host) backends.emplace_back("host");
@@ -53,7 +51,7 @@ json::Object to_json(const Kernel& kernel) {
 // What a kernel from elsewhere declares; of the options of its op, those that it leaves out too.
 std::string in_words(const Kernel& kernel, const Op& op) {
   const Declaration& declared = *kernel.declared;
-  const auto line = [](const std::string& words) { return text::wrap("    " + text::printable(words), kColumns, 6); };
+  const auto line = [](const std::string& words) { return text::wrap("    " + text::printable(words), text::kColumns, 6); };
   std::string page = line(declared.name + ": " + kernel.op + ", " +
                           (kernel.host || kernel.cuda ? text::list(backends_of(kernel)) : "no backend of this build"));
   if (!declared.doc.empty()) page += line(declared.doc);
@@ -72,8 +70,8 @@ std::string in_words(const Kernel& kernel, const Op& op) {
 
 std::string in_words(const Kernel& kernel) {
   if (kernel.doc.empty()) return "";
-  return text::wrap("    " + kernel.doc, kColumns, 4) + "    Source: " + kernel.source + ". Caught for: " + kernel.reason +
-         ", by: " + kernel.caught_by + "\n";
+  return text::wrap("    " + kernel.doc, text::kColumns, 4) + "    Source: " + kernel.source +
+         ". Caught for: " + kernel.reason + ", by: " + kernel.caught_by + "\n";
 }
 
 // Which backend a kernel is probed on, and with how much memory.
@@ -103,7 +101,7 @@ int run_probe(const Arguments& arguments, Context& context, const std::vector<st
   return found.fits() ? 0 : found.cases > 0 && found.skipped == found.cases ? 77 : 1;
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_kernels(const Arguments& arguments, Context& context) {
   std::vector<std::string> specs = arguments.operands;
   for (const std::string& spec : arguments.all("--kernel")) specs.push_back(spec);
   if (arguments.has("--probe")) return run_probe(arguments, context, specs);
@@ -145,7 +143,7 @@ Verb kernels() {
        self_test_option(),
        json_option(),
        ops_option()},
-      run};
+      run_kernels};
 }
 
 }  // namespace dcpcheck::verbs

@@ -7,9 +7,7 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kColumns = 80;
-
-int run(const Arguments& arguments, Context& context) {
+int run_laws(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   json::Array list;
   for (const Law& law : all_laws()) {
@@ -18,8 +16,8 @@ int run(const Arguments& arguments, Context& context) {
       if (obeys(op, law)) ops.push_back(name);
     }
     if (!target.wanted()) {
-      target.console() << law.name << "\n" << text::wrap("    " + law.doc, kColumns, 4);
-      target.console() << text::wrap("    Of " + (law.of_every_op ? "every op" : text::list(ops)) + ".", kColumns, 4);
+      target.console() << law.name << "\n" << text::wrap("    " + law.doc, text::kColumns, 4);
+      target.console() << text::wrap("    Of " + (law.of_every_op ? "every op" : text::list(ops)) + ".", text::kColumns, 4);
     }
     list.emplace_back(json::Object{{"name", law.name}, {"doc", law.doc}, {"ops", json::Array(ops.begin(), ops.end())}});
   }
@@ -30,7 +28,7 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb laws() {
-  return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option(), ops_option()}, run};
+  return {"laws", "Show the laws: what right kernels obey, and which ops", "", {}, {json_option(), ops_option()}, run_laws};
 }
 
 }  // namespace dcpcheck::verbs

@@ -60,7 +60,7 @@ json::Array runs_of(const std::string& folder) {
   return array == nullptr ? json::Array{} : *array;
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_merge(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const std::string out = arguments.text("--out");
   if (out.empty()) throw InputError("merge needs --out DIR, where the shards come together");
@@ -108,7 +108,7 @@ Verb merge() {
            {"--known", "FILE", "A JSON list of findings that are known, each until a day", false},
            json_option(),
            ops_option()},
-          run};
+          run_merge};
 }
 
 }  // namespace dcpcheck::verbs

@@ -11,8 +11,6 @@
 namespace dcpcheck::verbs {
 namespace {
 
-constexpr int kColumns = 80;
-
 std::string in_words(const ParamValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -57,11 +55,11 @@ std::string fields_of(const Record& record) {
   return line + (record.planar ? ", field after field in each block" : "");
 }
 
-void item(std::ostream& out, const std::string& line) { out << text::wrap("  " + line, kColumns, 6); }
+void item(std::ostream& out, const std::string& line) { out << text::wrap("  " + line, text::kColumns, 6); }
 
 void describe(std::ostream& out, const Op& op) {
-  out << op.name << " (version " << op.version << ")\n" << text::wrap("  " + op.doc, kColumns, 2);
-  if (!op.reference.empty()) out << text::wrap("  What is right of it tells " + op.reference + ".", kColumns, 2);
+  out << op.name << " (version " << op.version << ")\n" << text::wrap("  " + op.doc, text::kColumns, 2);
+  if (!op.reference.empty()) out << text::wrap("  What is right of it tells " + op.reference + ".", text::kColumns, 2);
   if (!op.params.empty()) out << "\nParams:\n";
   for (const Param& param : op.params)
     item(out, param.name + ": " + range_of(param) + "; default " + in_words(param.value) + ". " + param.doc);
@@ -84,15 +82,15 @@ void describe(std::ostream& out, const Op& op) {
                   tensor.doc);
     for (const Record& record : tensor.records) {
       out << text::wrap(
-          "      a record" + (record.when.empty() ? "" : " when " + record.when.text()) + ": " + fields_of(record), kColumns,
-          10);
+          "      a record" + (record.when.empty() ? "" : " when " + record.when.text()) + ": " + fields_of(record),
+          text::kColumns, 10);
     }
   }
   if (!op.require.empty()) out << "\nRules:\n";
   for (const Requirement& rule : op.require) item(out, rule.say);
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_ops(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
   const std::string wanted = arguments.operands.empty() ? "" : arguments.operands.front();
   if (!wanted.empty()) static_cast<void>(op_named(context, wanted));
@@ -118,7 +116,7 @@ Verb ops() {
           "With --json: the op's document as it was read, or the list of all.",
           {"NAME", "one op; default: all", false, false},
           {json_option(), ops_option()},
-          run};
+          run_ops};
 }
 
 }  // namespace dcpcheck::verbs

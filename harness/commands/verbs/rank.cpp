@@ -36,7 +36,7 @@ int device_of(const Spread& spread, std::int64_t rank, const std::string& backen
   return count == 0 ? 0 : static_cast<int>(static_cast<std::size_t>(rank) % count);
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_rank(const Arguments& arguments, Context& context) {
   // Whoever started it keeps it running, and without that no one could end it.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw_errno("prctl(PR_SET_PDEATHSIG)");
   const std::int64_t rank = parse_rank(arguments.text("--rank"));
@@ -93,7 +93,7 @@ Verb rank() {
            backend_option(),
            devices_option(),
            ops_option()},
-          run,
+          run_rank,
           true};
 }
 

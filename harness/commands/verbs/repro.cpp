@@ -61,7 +61,7 @@ void sort_for_reading(std::vector<Result>& results) {
   std::stable_sort(results.begin(), results.end(), [&](const Result& a, const Result& b) { return key(a) < key(b); });
 }
 
-void list(const std::vector<Job>& jobs, std::ostream& out) {
+void list_expected(const std::vector<Job>& jobs, std::ostream& out) {
   for (const Job& job : jobs) {
     out << job.named->id << "  " << text::printable(job.named->reference) << "\n";
     for (const Job::Run& run : job.runs)
@@ -69,7 +69,7 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
   }
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_repro(const Arguments& arguments, Context& context) {
   const ReportTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments, context.interrupted);
   const CaseRules rules{settings.seed, settings.memory};
@@ -77,7 +77,7 @@ int run(const Arguments& arguments, Context& context) {
       arguments.has("--corpus") ? load_cases(context, {arguments.text("--corpus")}, rules) : load_embedded(context, rules));
   const std::vector<Job> jobs = jobs_for(context.kernels, cases, select_kernels(context, settings.kernels));
   if (arguments.has("--list")) {
-    list(jobs, *context.out);
+    list_expected(jobs, *context.out);
     return 0;
   }
   std::size_t total = 0, done = 0;
@@ -124,7 +124,7 @@ Verb repro() {
                                self_test_option(),
                                {"--corpus", "DIR", "Take the cases from this folder; default: those built in", false},
                                {"--list", "", "Show what would run, and run nothing", false}}),
-          run};
+          run_repro};
 }
 
 }  // namespace dcpcheck::verbs

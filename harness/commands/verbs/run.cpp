@@ -73,7 +73,7 @@ void list(const std::vector<Job>& jobs, std::ostream& out) {
   }
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_run(const Arguments& arguments, Context& context) {
   const ReportTarget target(arguments, context);
   const RunSettings settings = run_settings(arguments);
   const std::vector<const Kernel*> selected = select_kernels(context, settings.kernels);
@@ -127,7 +127,7 @@ Verb run() {
                                ops_option(),
                                self_test_option(),
                                {"--list", "", "Show the cases and kernels, and run nothing", false}}),
-          static_cast<int (*)(const Arguments&, Context&)>(run)};
+          run_run};
 }
 
 }  // namespace dcpcheck::verbs

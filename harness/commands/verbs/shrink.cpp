@@ -16,7 +16,7 @@
 namespace dcpcheck::verbs {
 namespace {
 
-int run(const Arguments& arguments, Context& context) {
+int run_shrink(const Arguments& arguments, Context& context) {
   const RunSettings settings = run_settings(arguments);
   const std::vector<NamedCase> cases = load_cases(context, {arguments.operands.front()}, {settings.seed, settings.memory});
   if (cases.size() != 1) throw InputError("shrink takes one case, and there are " + std::to_string(cases.size()));
@@ -118,7 +118,7 @@ Verb shrink() {
            memory_option(),
            ops_option(),
            self_test_option()},
-          run};
+          run_shrink};
 }
 
 }  // namespace dcpcheck::verbs

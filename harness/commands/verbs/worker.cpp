@@ -16,6 +16,7 @@
 #include "harness/adapters/child.hpp"
 #include "harness/campaign/source.hpp"
 #include "harness/campaign/state.hpp"
+#include "harness/campaign/words.hpp"
 #include "harness/campaign/worker.hpp"
 #include "harness/commands/context.hpp"
 #include "harness/commands/diagnosis.hpp"
@@ -111,7 +112,7 @@ void run_here(Service& service, const Ops& ops, std::uint64_t seed, const std::s
                         {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}});
 }
 
-int run(const Arguments& arguments, Context& context) {
+int run_worker(const Arguments& arguments, Context& context) {
   // With the campaign's process this one ends, too, wherever it hangs.
   const pid_t parent = ::getppid();
   if (!arguments.has("--numbers") && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw_errno("prctl(PR_SET_PDEATHSIG)");
@@ -143,7 +144,11 @@ int run(const Arguments& arguments, Context& context) {
     }
     if (page == MAP_FAILED) throw InputError("worker is called by dcpcheck itself; by hand it needs --numbers FROM:TO");
     bound_memory(settings);
-    say(out, json::Object{{"lanes", lanes_to_json(lanes)}, {"device", settings.backend->description()}});
+    std::vector<std::string> sources;  // what each lane's kernel was loaded from, where it says so
+    for (const ServedLane& served : service.lanes)
+      sources.push_back(served.kernel->declared ? served.kernel->declared->source : std::string());
+    say(out, json::Object{
+                 {"lanes", lanes_to_json(lanes)}, {"sources", array_of(sources)}, {"device", settings.backend->description()}});
     serve(service, *static_cast<WorkerPage*>(page), in, out);
   } catch (const InputError& error) {
     say(out, json::Object{{"refused", error.what()}});
@@ -155,7 +160,7 @@ int run(const Arguments& arguments, Context& context) {
 }  // namespace
 
 Verb worker() {
-  Verb verb{"worker", "Run a campaign's cases", "Called by dcpcheck itself.", {}, campaign_options(), run, true};
+  Verb verb{"worker", "Run a campaign's cases", "Called by dcpcheck itself.", {}, campaign_options(), run_worker, true};
   verb.options.push_back(threads_option());
   // For a debugger, and to measure what a process of its own costs.
   verb.options.push_back({"--numbers", "FROM:TO", "Run these cases in this process, and say what came of each", false});

@@ -126,7 +126,7 @@ std::string property(const char* name, const std::string& value) {
   return "      <property" + attribute("name", name) + attribute("value", value) + "/>\n";
 }
 
-std::string render(const Report& report) {
+std::string render_junit(const Report& report) {
   std::vector<std::pair<std::string, std::vector<Test>>> suites;  // in the order of the report
   const auto add = [&](const std::string& suite, Test test) {
     auto found = std::find_if(suites.begin(), suites.end(), [&](const auto& one) { return one.first == suite; });
@@ -158,6 +158,6 @@ std::string render(const Report& report) {
 
 }  // namespace
 
-Format junit() { return {"junit", "Also write the results as JUnit's XML, which CI systems read", render}; }
+Format junit() { return {"junit", "Also write the results as JUnit's XML, which CI systems read", render_junit}; }
 
 }  // namespace dcpcheck::formats

@@ -104,10 +104,10 @@ std::string table(const Report& report) {
   return page + "\n</details>\n";
 }
 
-std::string render(const Report& report) { return headline(report) + told(report) + table(report); }
+std::string render_markdown(const Report& report) { return headline(report) + told(report) + table(report); }
 
 }  // namespace
 
-Format markdown() { return {"markdown", "Also write a summary in Markdown, as for the page of a CI job", render}; }
+Format markdown() { return {"markdown", "Also write a summary in Markdown, as for the page of a CI job", render_markdown}; }
 
 }  // namespace dcpcheck::formats
