@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -18,9 +19,14 @@ namespace {
 
 bool is_date(const std::string& text) {
   constexpr std::string_view kForm = "dddd-dd-dd";
-  return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
-           return form == 'd' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : c == form;
-         });
+  const bool formed = text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+                        return form == 'd' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : c == form;
+                      });
+  if (!formed) return false;
+  const std::chrono::year_month_day day{std::chrono::year(std::stoi(text)),
+                                        std::chrono::month(static_cast<unsigned>(std::stoi(text.substr(5)))),
+                                        std::chrono::day(static_cast<unsigned>(std::stoi(text.substr(8))))};
+  return day.ok();  // no 30th of February
 }
 
 }  // namespace
@@ -109,6 +115,8 @@ std::vector<Known> load_known(const std::string& path) {
       if (const auto value = entry.find(field)) known.fields[field] = value->string();
     if (known.fields.empty()) entry.fail("an entry says at least one of op, kernel, law, reason and buffer");
     known.issue = entry.at("issue").string();
+    if (known.issue.find_first_not_of(' ') == std::string::npos)
+      entry.at("issue").fail("it is where the finding is being dealt with");
     known.expires = entry.at("expires").string();
     if (!is_date(known.expires)) entry.at("expires").fail("it is a date, as 2027-01-31");
     list.push_back(std::move(known));

@@ -97,13 +97,14 @@ json::Value to_json(const std::vector<Check>& checks) {
 }  // namespace
 
 std::vector<Check> examine(const Service& service, ServedLane& lane, const Case& value, const std::vector<std::string>& laws,
-                           WorkerPage& page, Spent& spent) {
+                           WorkerPage& page, Spent& spent, const std::function<void(const std::vector<Check>&)>& so_far) {
   Watch watch(spent);
   page.begin(!lane.launched);
   Trial trial(service.bench, *lane.op, *lane.kernel, value);
   watch.lap("inputs");
   std::vector<Check> checks;
   for (const std::string& name : laws) {
+    if (so_far && !checks.empty() && is_told(checks.back().status)) so_far(checks);
     page.at(name);
     if (name.empty()) {
       const CaseResult& result = trial.judged();
@@ -137,7 +138,9 @@ void serve(Service& service, WorkerPage& page, int in, int out) {
       const Case value = case_from_json(*service.bench.ops, one.at("case").value(), kRequest);
       const std::vector<std::string> laws = words_of(one.at("laws"));
       watch.lap("talking");
-      const std::vector<Check> checks = examine(service, lane, value, laws, page, spent);
+      const std::vector<Check> checks = examine(service, lane, value, laws, page, spent, [&](const std::vector<Check>& some) {
+        say(out, json::Object{{"number", number}, {"checks", to_json(some)}, {"more", true}});
+      });
       watch.skip();
       say(out, json::Object{{"number", number}, {"checks", to_json(checks)}});
       watch.lap("talking");

@@ -33,10 +33,11 @@ struct Service {
 // Seconds, by what they went into.
 using Spent = std::map<std::string, double>;
 
-// Holds a case of the lane to `laws`, "" standing for the judging of every element. Adds to `spent` what went where. Throws
-// HarnessError where the backend fails.
+// Holds a case of the lane to `laws`, "" standing for the judging of every element. Adds to `spent` what went where. `so_far`
+// hears the checks up to one that did not pass where others follow it, any of which may end this process. Throws HarnessError
+// where the backend fails.
 std::vector<Check> examine(const Service& service, ServedLane& lane, const Case& value, const std::vector<std::string>& laws,
-                           WorkerPage& page, Spent& spent);
+                           WorkerPage& page, Spent& spent, const std::function<void(const std::vector<Check>&)>& so_far = {});
 
 // Answers requests, a line each, that come on `in`, on `out`, until there are no more. Throws as examine does.
 void serve(Service& service, WorkerPage& page, int in, int out);

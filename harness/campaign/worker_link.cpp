@@ -123,6 +123,7 @@ std::optional<json::Value> WorkerLink::parsed(const std::string& line) {
 }
 
 std::optional<json::Value> WorkerLink::hear() {
+  const Clock::time_point asked = Clock::now();
   while (true) {
     const Clock::time_point slice = Clock::now() + kSlice;
     const Child::Heard heard = unsent_ ? child_->ask(*std::exchange(unsent_, std::nullopt), slice, options_.interrupted)
@@ -141,7 +142,11 @@ std::optional<json::Value> WorkerLink::hear() {
       case Child::End::late: break;
     }
     const std::int64_t since = page_->since.load();
-    if (since == 0) continue;
+    if (since == 0) {  // at no case: reading its orders, or telling what came of them
+      if (Clock::now() - asked < std::max(options_.case_limit, options_.start_limit)) continue;
+      bury(Status::hang, "hang", "its process was at no case, and said nothing");
+      return std::nullopt;
+    }
     const auto limit = page_->started.load() != 0 ? options_.case_limit : std::max(options_.case_limit, options_.start_limit);
     if (Clock::now() - Clock::time_point(Clock::duration(since)) < limit) continue;
     const std::string words = child_->last_words();
@@ -161,14 +166,20 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
   }
   send(request);
   std::size_t next = 0;
+  std::vector<Check> so_far;  // of the case it is at
+  const auto died = [&] {
+    so_far.push_back(death_);
+    told(Answer{cases[next].number, cases[next].ranks, so_far});
+  };
   while (true) {
     const std::optional<json::Value> line = hear();
     if (!line) {
       if (next == cases.size()) return;  // all had been answered
-      told(Answer{cases[next].number, cases[next].ranks, {death_}});
+      died();
       return;
     }
     Answer answer;
+    bool more = false;
     try {
       const Reader reader(*line, kAnswer);
       if (const auto spent = reader.find("spent"); spent && next == cases.size()) {
@@ -179,11 +190,17 @@ void WorkerLink::run(const std::vector<Assignment>& cases, const std::function<b
       for (const Reader& check : reader.at("checks").elements())
         answer.checks.push_back(check_from_json(check.value(), kAnswer));
       if (next == cases.size() || answer.number != cases[next].number) throw InputError("it is no answer to what was asked");
+      more = reader.find("more").has_value();
     } catch (const InputError&) {
       bury_garbage();
-      if (next < cases.size()) told(Answer{cases[next].number, cases[next].ranks, {death_}});
+      if (next < cases.size()) died();
       return;
     }
+    if (more) {
+      so_far = std::move(answer.checks);
+      continue;
+    }
+    so_far.clear();
     answer.ranks = cases[next++].ranks;
     if (told(answer)) continue;
     end_child();

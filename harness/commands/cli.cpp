@@ -216,20 +216,24 @@ class WordsReader {
 
 }  // namespace
 
+const std::string kAbout =
+    "differential correctness of kernels that write and read a paged KV cache under decode context parallelism.";
+const std::string kConventions = "Options may stand on either side of the verb. Results go to stdout, messages to stderr.";
+const std::string kExitCodes =
+    "0 all as expected and at least one case ran; 1 a case was not as expected; 2 bad usage or bad input; 3 nothing was "
+    "vouched "
+    "for; 77 all skipped, with a reason; 99 dcpcheck itself failed (a write that did not succeed is one).";
+
 std::string help_page(const std::vector<Verb>& verbs, const Verb* verb) {
   if (verb == nullptr) {
     std::string page =
-        "dcpcheck: differential correctness of kernels that write and read a paged KV\n"
-        "cache under decode context parallelism.\n\nUsage: dcpcheck VERB [OPTIONS] [ARGUMENTS]\n\nVerbs:\n";
+        text::wrap("dcpcheck: " + kAbout, text::kColumns) + "\nUsage: dcpcheck VERB [OPTIONS] [ARGUMENTS]\n\nVerbs:\n";
     for (const Verb& each : verbs)
       if (!each.hidden) page += entry(each.name, each.summary);
     page += "\nOptions:\n" + entry("-h, --help", "This page; dcpcheck VERB --help: the verb's") +
             entry("-V, --version", "Version and revision");
-    return page +
-           "\nOptions may stand on either side of the verb. Results go to stdout, messages to\nstderr.\n\n"
-           "Exit codes: 0 all as expected and at least one case ran; 1 a case was not as\nexpected; 2 bad usage or bad "
-           "input; 3 nothing was vouched for; 77 all skipped,\nwith a reason; 99 dcpcheck itself failed (a write that did "
-           "not succeed is one).\n";
+    return page + "\n" + text::wrap(kConventions, text::kColumns) + "\n" +
+           text::wrap("Exit codes: " + kExitCodes, text::kColumns);
   }
   std::string usage = "Usage: dcpcheck " + verb->name + " [OPTIONS]";
   const OperandSpec& operand = verb->operand;

@@ -19,6 +19,9 @@ struct CommandLine {
 CommandLine parse_command_line(const std::vector<std::string>& words, const std::vector<Verb>& verbs,
                                const std::string& version);
 
+// What the pages begin with, how options and streams are used, and the exit codes.
+extern const std::string kAbout, kConventions, kExitCodes;
+
 // The page that `dcpcheck --help` (verb null) or `dcpcheck VERB --help` shows.
 std::string help_page(const std::vector<Verb>& verbs, const Verb* verb);
 

@@ -203,6 +203,28 @@ TEST_F(FuzzTest, WhateverAKernelDoesIsAFindingAndTheOtherResultsAreTheSame) {
   }
 }
 
+// The law's launches of a request alone end the process: that the case had failed before is not lost with it.
+TEST_F(FuzzTest, WhatFailedBeforeALawEndsTheProcessIsToldToo) {
+  const std::string two_of_sixty = file("two-of-sixty.json", R"({"schema": "dcpcheck.case/1", "name": "two of sixty", "source":
+"a test", "case": {"op": "fused_eh_norm", "seed": "0000000000000001", "geometry": {"batch": [{"uncached": 60}, {"uncached": 60}]},
+"params": {"hidden_size": 8, "embeds_eps": 0.5, "hidden_eps": 0.25}}})");
+  ::setenv("DCPCHECK_MISBEHAVES", "wrong, and small ones end the process", 1);
+  const Ended ended = fuzz("c", {"--kernel", library("misbehaves"), "--from", two_of_sixty, "--seed", "7", "--cases", "1",
+                                 "--jobs", "1", "--shrink-evals", "2"});
+  ::unsetenv("DCPCHECK_MISBEHAVES");
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  std::multimap<std::string, std::string> found;  // law, reason
+  for (const auto& [name, text] : findings("c")) {
+    const json::Value document = json::parse(text, name);
+    const json::Value& signature = dcpcheck::at(dcpcheck::at(document, "finding"), "signature");
+    found.emplace(text_at(signature, "law"), text_at(signature, "reason"));
+  }
+  ASSERT_EQ(found.count(""), 1U) << ended.out;
+  EXPECT_THAT(found.find("")->second, HasSubstr("inadmissible"));
+  ASSERT_EQ(found.count("batch_neighbours"), 1U) << ended.out;
+  EXPECT_THAT(found.find("batch_neighbours")->second, HasSubstr("signal 11"));
+}
+
 TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {
   DCPCHECK_SLOW_WHERE_SANITIZED();
   ::setenv("DCPCHECK_MISBEHAVES", "flicker", 1);
@@ -281,7 +303,10 @@ TEST_F(FuzzTest, WhatIsKnownIsNotRedUntilItsDayIsPast) {
   const Ended red = fuzz("b", with(kFaulty, {"--cases", "40", "--known", known("2020-01-01")}));
   EXPECT_EQ(red.code, 1);
   EXPECT_THAT(red.out, HasSubstr("expired"));
-  EXPECT_EQ(fuzz("d", with(kFaulty, {"--cases", "4", "--known", known("soon")})).code, 2);
+  for (const std::string wrong : {"soon", "2027-02-30", "2027-13-01", "2027-1-1", ""})
+    EXPECT_EQ(fuzz("d", with(kFaulty, {"--cases", "4", "--known", known(wrong)})).code, 2) << wrong;
+  const std::string nowhere = file("nowhere.json", R"([{"op": "fused_q", "issue": " ", "expires": "2999-01-01"}])");
+  EXPECT_THAT(fuzz("e", with(kFaulty, {"--cases", "4", "--known", nowhere})).err, HasSubstr("/0/issue"));
 }
 
 TEST_F(FuzzTest, StoredCasesComeFirstAndAFindingStaysInTheCorpus) {

@@ -35,11 +35,11 @@ std::vector<std::string> digests_in(const json::Value& report) {
   return digests;
 }
 
-// Whether the process has a handler for the signal: before that a signal ends it as it would end any program.
-bool catches(pid_t process, int signal) {
+// Whether the process has blocked the signal to wait for it: before that it ends it as it would end any program.
+bool waits_for(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    if (line.starts_with("SigBlk:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
   return false;
 }
 
@@ -204,7 +204,7 @@ TEST_F(Run, ASignalEndsItByThatSignalWithoutAReport) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const pid_t child = start({"repro", "--backend", "host", "--json", path("report.json"), "--threads", "1"});
     // repro takes seconds: from here on this is in the middle, however slow the start was.
-    for (int i = 0; i < 6000 && !catches(child, signal); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 6000 && !waits_for(child, signal); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ASSERT_EQ(::kill(child, signal), 0);
     const Ended ended = wait(child);
     EXPECT_EQ(ended.signal, signal) << "exit code " << ended.code << ", " << ended.err;

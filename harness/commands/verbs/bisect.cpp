@@ -106,6 +106,7 @@ int run_bisect(const Arguments& arguments, Context& context) {
     return *lane;
   });
   check_harness(options.step);
+  options.step.self_test = false;  // it has been done
   *context.err << "dcpcheck: answers and the builds' logs are kept in " << text::printable(options.folder)
                << ", and the same command goes on with them\n"
                << std::flush;

@@ -25,6 +25,7 @@ int run_bisect_step(const Arguments& arguments, Context& context) {
   if (const std::string why = build(options, folder, ""); !why.empty()) return told(Standing::skip, why);
   options.build.clear();
   check_harness(options);
+  options.self_test = false;  // it has been done
   std::string unloaded;
   const std::optional<Lane> lane = lane_in(options, folder, unloaded);
   if (!lane) return told(Standing::skip, unloaded);
