@@ -59,7 +59,7 @@ std::vector<BisectCase> drawn(const Context& context, const Lane& lane, std::uin
 std::vector<OptionSpec> bisect_options() {
   return {{"--kernel", "K", "lib:FILE, cubin:FILE or exec:COMMAND, {worktree} standing for the checkout; also OP=…", false},
           {"--build", "CMD", "Shell command that builds a checkout, in its folder; {worktree} stands for it", false},
-          {"--case", "CASE", "Hold revisions to this case, or a finding's; may be given more than once, and be a folder", true},
+          {"--case", "CASE", "Hold revisions to this case, a finding's, or those of a folder", true},
           {"--golden", "FILE", "… to the digests of a golden file", false},
           {"--law", "NAME", "… to this law, in place of judging every element", true},
           {"--fuzz", "N",

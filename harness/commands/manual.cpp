@@ -10,12 +10,18 @@
 namespace dcpcheck {
 namespace {
 
-// Text as roff takes it for itself: no escapes, no requests, and hyphens that can be searched for.
+// Text as roff takes it for itself: no escapes, no requests, hyphens that can be searched for, and dots for an ellipsis, as not
+// every roff reads UTF-8.
 std::string roff(std::string_view text) {
+  constexpr std::string_view kEllipsis = "…";
   std::string out;
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
     if (out.empty() && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') {
+    if (text.substr(at).starts_with(kEllipsis)) {
+      out += "...";
+      at += kEllipsis.size() - 1;
+    } else if (c == '\\') {
       out += "\\e";
     } else if (c == '-') {
       out += "\\-";
