@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace dcpcheck {
 
@@ -25,6 +26,9 @@ class Descriptor {
  private:
   int number_ = -1;
 };
+
+// The processes that `ancestor` has started, and those that they have, as far as they can be told now.
+std::vector<pid_t> descendants_of(pid_t ancestor);
 
 class Child {
  public:

@@ -77,8 +77,7 @@ class Running {
   explicit Running(pid_t pid) : pid_(pid) {}
   ~Running() {
     if (pid_ < 0) return;
-    static_cast<void>(::kill(-pid_, SIGKILL));
-    static_cast<void>(::kill(pid_, SIGKILL));  // it may not have its group yet
+    kill();
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
@@ -91,7 +90,13 @@ class Running {
     if (got == pid_) pid_ = -1;
     return got > 0;
   }
-  void kill() const { static_cast<void>(::kill(-pid_, SIGKILL)); }
+  // It and whatever it has started, as kernels' processes, which are in groups of their own.
+  void kill() const {
+    const std::vector<pid_t> family = descendants_of(pid_);
+    static_cast<void>(::kill(-pid_, SIGKILL));
+    static_cast<void>(::kill(pid_, SIGKILL));                                // it may not have its group yet
+    for (const pid_t one : family) static_cast<void>(::kill(one, SIGKILL));  // where it has gone there is nothing to end
+  }
 
  private:
   pid_t pid_;

@@ -1,5 +1,8 @@
 #include "harness/bisect/search.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -9,6 +12,7 @@
 #include "harness/bisect/worktree.hpp"
 #include "harness/campaign/journal.hpp"
 #include "harness/campaign/words.hpp"
+#include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/report/text.hpp"
@@ -18,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSchema = "dcpcheck.bisect-answers/1";
+constexpr std::string_view kSchema = "dcpcheck.bisect-answers/1", kWorktrees = "worktrees";
 
 std::string journal_of(const BisectOptions& options) { return (fs::path(options.folder) / "answers").string(); }
 
@@ -36,6 +40,11 @@ json::Value question_of(const BisectOptions& options) {
                       {"laws", array_of(options.step.laws)},
                       {"golden", options.step.golden},
                       {"worker", to_json(options.step.worker)},
+                      {"golden_digest", options.step.golden.empty() ? "" : sha256_hex(json::text_of(options.step.golden))},
+                      {"build_limit", options.step.build_limit.count()},
+                      {"case_limit", options.step.case_limit.count()},
+                      {"start_limit", options.step.start_limit.count()},
+                      {"keep_builds", options.keep_builds},
                       {"cases", std::move(cases)}};
 }
 
@@ -44,24 +53,25 @@ class Search {
   Search(const BisectOptions& options, const std::function<void(const Revision&, std::int64_t left)>& told)
       : options_(options), told_(told), journal_(journal_of(options)) {
     recall();
-    worktree_.emplace(options.repository, fs::path(options.folder) / "worktree", options.bad, options.step.interrupted);
+    worktree_.emplace(options.repository, fs::path(options.folder) / kWorktrees / "search", options.bad,
+                      options.step.interrupted);
   }
 
   BisectEnd run() {
     ask_ends();
-    worktree_->git({"bisect", "start", options_.bad, options_.good});
+    // git only says which commit is next: it would not check one out over what a build has left.
+    worktree_->git({"bisect", "start", "--no-checkout", options_.bad, options_.good});
     while (candidates().empty()) {
-      const std::string commit = worktree_->git({"rev-parse", "HEAD"});
-      // The worst comes to the worst where each is skipped; each answer halves what is left.
+      const std::string commit = worktree_->git({"rev-parse", "BISECT_HEAD"});
       const std::int64_t left =
           std::stoll(worktree_->git({"rev-list", "--count", "refs/bisect/bad", "--not", "--glob=refs/bisect/good-*"}));
       const Standing standing = answer(commit, left).result.standing;
-      worktree_->clean(false);  // or git would not check the next one out
       // Ends with 2 where only skipped ones are left, which the log tells, too.
-      const ProgramEnd end = run_program({"git", "-C", worktree_->path().string(), "-c", "core.hooksPath=/dev/null", "bisect",
-                                          std::string(name_of(standing)), commit},
-                                         {"", "", {}, options_.step.interrupted});
-      if (const std::string next = worktree_->git({"rev-parse", "HEAD"}); next == commit && candidates().empty())
+      const ProgramEnd end = worktree_->try_git({"bisect", std::string(name_of(standing)), commit});
+      if (end.code == 3)
+        refuse("the ends have " + commit.substr(0, 12) +
+               " in common, which is bad: it was mended on the way to the good end, and no commit between brought it in");
+      if (candidates().empty() && worktree_->git({"rev-parse", "BISECT_HEAD"}) == commit)
         throw HarnessError("git bisect does not go on from " + commit + ": " + last_words(end.out + end.err));
     }
     end_.candidates = candidates();
@@ -96,9 +106,8 @@ class Search {
       revision.result = found->second;
       revision.recalled = true;
     } else {
-      if (worktree_->git({"rev-parse", "HEAD"}) != commit)
-        worktree_->git({"checkout", "--quiet", "--force", "--detach", commit});
       worktree_->clean(!options_.keep_builds);
+      worktree_->git({"checkout", "--quiet", "--force", "--detach", commit});
       const std::string log = (fs::path(options_.folder) / ("build-" + commit.substr(0, 12) + ".log")).string();
       revision.result = step(options_.step, worktree_->path(), log, deciding_, extent);
       journal_.append(json::Object{{"commit", commit}, {"result", to_json(revision.result)}});
@@ -113,6 +122,7 @@ class Search {
   void ask_ends() {
     const std::int64_t all = std::stoll(
         git(options_.repository, {"rev-list", "--count", options_.bad, "^" + options_.good}, options_.step.interrupted));
+    if (all == 0) refuse("the bad end is not later than the good one: there is no commit between them");
     const Revision good = answer(options_.good, all, Extent::every_case);
     if (good.result.standing != Standing::good)
       refuse("the good end, " + named(good) + ", is " + std::string(name_of(good.result.standing)) + ": " + good.result.why +
@@ -186,10 +196,17 @@ class Search {
 
 }  // namespace
 
-BisectEnd find_first_bad(const BisectOptions& options, const std::function<void(const Revision&, std::int64_t left)>& told) {
+BisectLock::BisectLock(const std::string& folder) : path_((fs::path(folder) / "lock").string()) {
   std::error_code error;
-  fs::create_directories(options.folder, error);
-  if (error) throw InputError("--out " + text::printable(options.folder) + " cannot be made: " + error.message());
+  fs::create_directories(folder, error);
+  if (error) throw InputError("--out " + text::printable(folder) + " cannot be made: " + error.message());
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw InputError("--out " + text::printable(folder) + " cannot be written to");
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw InputError(text::printable(folder) + " is in use by another bisect: give this one a folder of its own with --out");
+}
+
+BisectEnd find_first_bad(const BisectOptions& options, const std::function<void(const Revision&, std::int64_t left)>& told) {
   return Search(options, told).run();
 }
 
@@ -201,7 +218,7 @@ void forget_answers(const BisectOptions& options) {
 
 std::string with_revision(const BisectOptions& options, const std::string& commit, const std::string& name,
                           const std::function<void(const fs::path&)>& use) {
-  const Worktree worktree(options.repository, fs::path(options.folder) / name, commit, options.step.interrupted);
+  const Worktree worktree(options.repository, fs::path(options.folder) / kWorktrees / name, commit, options.step.interrupted);
   const std::string log = (fs::path(options.folder) / ("build-" + name + ".log")).string();
   if (std::string why = build(options.step, worktree.path(), log); !why.empty()) return why;
   use(worktree.path());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/adapters/child.hpp"
 #include "harness/bisect/step.hpp"
 #include "harness/core/json.hpp"
 
@@ -17,6 +18,17 @@ struct BisectOptions {
   std::string repository, good, bad;  // good and bad: commits, whole
   std::string folder;                 // the worktree, logs and the answers so far are kept in it
   bool keep_builds = false;           // what builds leave is there for the next one, too
+};
+
+// The folder is this process's as long as there is one of these, from before the first worktree until after the last.
+class BisectLock {
+ public:
+  // Makes the folder where there is none. Throws InputError where it cannot be made, or another process has it.
+  explicit BisectLock(const std::string& folder);
+
+ private:
+  std::string path_;
+  Descriptor file_;
 };
 
 struct Revision {
@@ -35,7 +47,7 @@ struct BisectEnd {
 
 // `told` hears each revision once it is answered, and how many may still come. Answers are kept in the folder until
 // forget_answers(), so that a search that was stopped goes on from there. Throws InputError where an end is not what it is said
-// to be, or the folder is in use or another question's; HarnessError where dcpcheck or git fails; Interrupted. The worktree is
+// to be, or the folder has answers to another question; HarnessError where dcpcheck or git fails; Interrupted. The worktree is
 // gone whichever way it ends.
 BisectEnd find_first_bad(const BisectOptions& options, const std::function<void(const Revision&, std::int64_t left)>& told);
 

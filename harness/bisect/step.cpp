@@ -11,6 +11,7 @@
 #include "harness/campaign/state.hpp"
 #include "harness/campaign/words.hpp"
 #include "harness/campaign/worker_link.hpp"
+#include "harness/core/digest.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/reader.hpp"
 #include "harness/report/text.hpp"
@@ -118,7 +119,7 @@ StepResult bad_of(const Check& check, std::size_t at) {
   result.why = phrase_of(check);
   result.what = check.what;
   if (result.what.empty() && !check.detail.empty()) result.what = {check.detail};
-  result.digest = check.all_digest;
+  if (check.all_digest != sha256_hex("")) result.digest = check.all_digest;  // it left something
   result.at = at;
   return result;
 }
@@ -159,14 +160,17 @@ StepResult verify_golden(const StepOptions& options, const std::string& kernel, 
   if (!options.worker.memory.empty()) words.insert(words.end(), {"--memory", options.worker.memory});
   if (!options.self_test) words.emplace_back("--no-self-test");
   ProgramOptions how;
-  how.limit = options.case_limit * static_cast<std::int64_t>(std::max<std::size_t>(options.cases.size(), 1));
+  how.limit = options.start_limit + options.case_limit * static_cast<std::int64_t>(options.cases.size());
   how.interrupted = options.interrupted;
+  // It is no revision's, so that none can be blamed where it has gone.
+  if (std::error_code error; !fs::exists(options.golden, error))
+    throw HarnessError(options.golden + " has gone while revisions were held to it");
   const ProgramEnd end = run_program(words, how);
   StepResult result;
   if (end.late || end.signal != 0) {  // the kernel's doing: it was loaded in a process of its own just before
     result.standing = Standing::bad;
     result.why = (end.late ? "hang: " : "crash: ") + how_it_ended(end, how.limit);
-    result.what = {last_words(end.err)};
+    if (std::string last = last_words(end.err); !last.empty()) result.what = {std::move(last)};
     return result;
   }
   if (end.code == 2) return skipped(last_words(end.err));
@@ -246,7 +250,7 @@ std::string kernel_in(const std::string& spec, const fs::path& folder) {
 }
 
 std::string build(const StepOptions& options, const fs::path& folder, const std::string& log) {
-  if (options.build.empty()) return "";
+  if (options.build.empty() || options.built) return "";
   ProgramOptions how;
   how.folder = folder.string();
   how.log = log;

@@ -34,6 +34,7 @@ struct BisectCase {
 
 struct StepOptions {
   std::string kernel, build;      // as given: "{worktree}" stands for the checkout
+  bool built = false;             // the checkout has been
   std::vector<std::string> laws;  // that cases are held to; {""}: every element is judged
   std::string golden;             // file of digests that cases are held to instead
   std::vector<BisectCase> cases;

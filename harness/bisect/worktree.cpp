@@ -1,5 +1,7 @@
 #include "harness/bisect/worktree.hpp"
 
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -11,10 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ProgramEnd run_git(const std::string& folder, const std::vector<std::string>& arguments, const std::atomic<int>* interrupted) {
+const std::string kMark = "made-by-dcpcheck";
+
+// `pinned`: options of git itself, before its verb.
+ProgramEnd run_git(const std::string& folder, const std::vector<std::string>& arguments, const std::atomic<int>* interrupted,
+                   const std::vector<std::string>& pinned = {}) {
   // Hooks are for the people who work in the repository; its own maintenance may wait.
-  std::vector<std::string> words{
-      "git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "advice.detachedHead=false"};
+  std::vector<std::string> words{"git", "-C", folder};
+  for (const char* setting : {"core.hooksPath=/dev/null", "gc.auto=0", "advice.detachedHead=false", "submodule.recurse=false"})
+    words.insert(words.end(), {"-c", setting});
+  words.insert(words.end(), pinned.begin(), pinned.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   ProgramOptions options;
   options.interrupted = interrupted;
@@ -37,8 +45,8 @@ std::string commit_of(const std::string& folder, const std::string& revision, co
   const ProgramEnd end =
       run_git(folder, {"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, interrupted);
   if (end.ok()) return end.out;
-  if (!run_git(folder, {"rev-parse", "--git-dir"}, interrupted).ok())
-    throw InputError(text::printable(folder) + " is no git repository");
+  if (const ProgramEnd here = run_git(folder, {"rev-parse", "--git-dir"}, interrupted); !here.ok())
+    throw InputError(text::printable(folder) + " is no git repository: " + text::printable(last_words(here.err)));
   throw InputError("'" + text::printable(revision) + "' is no commit of " + text::printable(folder));
 }
 
@@ -48,18 +56,35 @@ std::string subject_of(const std::string& folder, const std::string& commit, con
 
 Worktree::Worktree(std::string repository, fs::path path, const std::string& commit, const std::atomic<int>* interrupted)
     : repository_(std::move(repository)), path_(std::move(path)), interrupted_(interrupted) {
+  const fs::path folder = path_.parent_path();
+  std::error_code error;
+  if (fs::create_directory(folder, error)) {
+    if (!std::ofstream(folder / kMark)) throw HarnessError(text::printable(folder.string()) + " cannot be written to");
+  } else if (!fs::exists(folder / kMark, error)) {
+    throw InputError(text::printable(folder.string()) +
+                     " is there, and was not made by dcpcheck, which has its worktrees in a folder of that name");
+  }
   remove();
   try {
     dcpcheck::git(repository_, {"worktree", "add", "--quiet", "--detach", path_.string(), commit}, interrupted_);
+    git_folder_ = dcpcheck::git(path_.string(), {"rev-parse", "--absolute-git-dir"}, interrupted_);
   } catch (...) {
-    remove();
+    leave();
     throw;
   }
 }
 
-Worktree::~Worktree() {
+Worktree::~Worktree() { leave(); }
+
+void Worktree::leave() {
   try {
     remove();
+    // The last one takes the folder with it.
+    const fs::path folder = path_.parent_path();
+    std::error_code error;
+    if (std::distance(fs::directory_iterator(folder, error), fs::directory_iterator()) != 1) return;
+    fs::remove(folder / kMark, error);
+    fs::remove(folder, error);
   } catch (const std::exception&) {
     // A repository that has gone: there is nothing more to be done for it.
   }
@@ -74,8 +99,15 @@ void Worktree::remove() {
   if (fs::remove_all(path_, error) > 0) static_cast<void>(run_git(repository_, words, nullptr));
 }
 
+ProgramEnd Worktree::try_git(const std::vector<std::string>& arguments) const {
+  return run_git(path_.string(), arguments, interrupted_, {"--git-dir=" + git_folder_, "--work-tree=" + path_.string()});
+}
+
 std::string Worktree::git(const std::vector<std::string>& arguments) const {
-  return dcpcheck::git(path_.string(), arguments, interrupted_);
+  const ProgramEnd end = try_git(arguments);
+  if (end.ok()) return end.out;
+  throw HarnessError("git " + arguments.front() + " in " + text::printable(path_.string()) + " ended with " +
+                     how_it_ended(end, {}) + ": " + text::printable(last_words(end.err.empty() ? end.out : end.err)));
 }
 
 void Worktree::clean(bool all) const {

@@ -23,7 +23,8 @@ std::string subject_of(const std::string& folder, const std::string& commit, con
 class Worktree {
  public:
   // A worktree of the repository that `repository` lies in, at `path`, with no branch. What an earlier process left there, as
-  // one that was killed does, is taken away first. Throws HarnessError where git fails.
+  // one that was killed does, is taken away first: the folder that `path` is in is marked as one of these, and is no other's.
+  // Throws InputError where that folder is there and is not marked, HarnessError where git fails.
   Worktree(std::string repository, std::filesystem::path path, const std::string& commit, const std::atomic<int>* interrupted);
   // Takes it away again.
   ~Worktree();
@@ -34,14 +35,18 @@ class Worktree {
 
   // git, in the worktree; likewise. None of the user's hooks run.
   std::string git(const std::vector<std::string>& arguments) const;
+  // The same, however it ends.
+  ProgramEnd try_git(const std::vector<std::string>& arguments) const;
   // Takes back what was changed in files of the commit; with `all`, what lies beside them, ignored or not, too.
   void clean(bool all) const;
 
  private:
   void remove();
+  void leave();
 
   std::string repository_;
   std::filesystem::path path_;
+  std::string git_folder_;  // the repository's own for this worktree: what is run in it may take its .git away
   const std::atomic<int>* interrupted_;
 };
 

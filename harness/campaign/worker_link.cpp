@@ -31,29 +31,6 @@ std::string command_of(const std::vector<std::string>& words) {
   return command;
 }
 
-// The processes that `ancestor` has started, and those that they have.
-std::vector<pid_t> descendants_of(pid_t ancestor) {
-  std::multimap<pid_t, pid_t> children;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entries("/proc", error), end; !error && entries != end; entries.increment(error)) {
-    const std::string name = entries->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entries->path() / "stat");
-    std::string stat;
-    std::getline(file, stat);  // "<pid> (<name>) <state> <parent> …", the name being anything
-    const std::size_t after = stat.rfind(')');
-    if (after == std::string::npos || after + 4 >= stat.size()) continue;
-    children.emplace(std::atoi(stat.c_str() + after + 4), std::atoi(name.c_str()));
-  }
-  std::vector<pid_t> found{ancestor};
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto [begin, end] = children.equal_range(found[i]);
-    for (auto at = begin; at != end; ++at) found.push_back(at->second);
-  }
-  found.erase(found.begin());
-  return found;
-}
-
 std::string seconds_of(std::chrono::milliseconds time) { return std::to_string((time.count() + 999) / 1000) + " s"; }
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST_F(Bisect, FindsEachFaultInForty) {
     const Ended ended = run(words(made, {"--case", eh_norm()}));
     EXPECT_EQ(ended.code, 0) << wrong.from << ended.out << ended.err;
     EXPECT_EQ(state(), before) << wrong.from;
-    EXPECT_FALSE(std::filesystem::exists(path("out/worktree")));
+    EXPECT_FALSE(std::filesystem::exists(path("out/worktrees")));
     const json::Value document = parsed(read_file(path("bisect.json")));
     const std::string first_bad = made.commits[made.first_bad];
     ASSERT_EQ(text_at(at(document, "first_bad"), "commit"), first_bad) << wrong.from << ended.out;
@@ -217,7 +217,7 @@ dcpcheck.serve(op="fused_eh_norm", run=kernel.run, options={"norm_round": ["none
   const Ended other = run(line);
   EXPECT_EQ(other.code, 2) << other.out;
   EXPECT_THAT(other.err, AllOf(HasSubstr("has loaded"), HasSubstr("installed/kernel.py, outside the worktree")));
-  EXPECT_FALSE(std::filesystem::exists(path("out/worktree")));
+  EXPECT_FALSE(std::filesystem::exists(path("out/worktrees")));
 }
 
 TEST_F(Bisect, AGoldenALawAndGeneratedCasesDecide) {
@@ -254,8 +254,8 @@ TEST_F(Bisect, InterruptedItGoesOnAndLeavesNoWorktree) {
     ASSERT_EQ(::kill(child, signal), 0);
     const Ended ended = wait(child);
     stops += ended.signal == signal ? 1 : 0;
-    if (signal != SIGKILL) EXPECT_FALSE(std::filesystem::exists(path("out/worktree")));
-    if (signal != SIGKILL) EXPECT_THAT(shell("git -C repo worktree list"), Not(HasSubstr("out/worktree")));
+    if (signal != SIGKILL) EXPECT_FALSE(std::filesystem::exists(path("out/worktrees")));
+    if (signal != SIGKILL) EXPECT_THAT(shell("git -C repo worktree list"), Not(HasSubstr("out/worktrees")));
   }
   EXPECT_EQ(stops, 3);
   const Ended ended = run(line);
@@ -265,6 +265,60 @@ TEST_F(Bisect, InterruptedItGoesOnAndLeavesNoWorktree) {
   EXPECT_THAT(shell("git -C repo worktree list"), Not(HasSubstr("worktree")));
 }
 
+TEST_F(Bisect, WhatIsNotItsOwnStaysThere) {
+  std::mt19937 random(13);
+  const History made = history(8, wrong_in_cpp()[0], random);
+  file("out/worktrees/thesis.txt", "precious");
+  const Ended ended = run(words(made, {"--case", eh_norm()}));
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("out/worktrees is there, and was not made by dcpcheck"));
+  EXPECT_EQ(read_file(path("out/worktrees/thesis.txt")), "precious");
+}
+
+// A build that takes the worktree's .git away, below the user's checkout; and one that leaves what another revision tracks.
+TEST_F(Bisect, ABuildCanHarmNothingButItsWorktree) {
+  std::mt19937 random(17);
+  const History made = history(8, wrong_in_cpp()[0], random);
+  const auto bisected = [&](const std::string& before) {
+    std::vector<std::string> line = words(made, {"--case", eh_norm()});
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == "--build") line[i + 1] = before + "; " + build();
+      if (line[i] == "--out") line[i + 1] = path("repo/out");
+    }
+    return run(line);
+  };
+  shell("echo '# in the works' >> repo/kernel.cpp");
+  const std::string before = read_file(path("repo/kernel.cpp"));
+  const Ended without = bisected("rm -f .git");
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_THAT(without.out, HasSubstr("first bad commit: " + made.commits[made.first_bad].substr(0, 12)));
+  EXPECT_EQ(read_file(path("repo/kernel.cpp")), before);
+  EXPECT_THAT(shell("git -C repo reflog"), Not(HasSubstr("reset:")));
+  shell("rm -rf repo/out");
+}
+
+TEST_F(Bisect, WhatABuildLeavesIsNotInTheWayOfTheNextRevision) {
+  shell("git init -q -b main repo");
+  const std::string right = read_file(DCPCHECK_SOURCE_DIR "/harness/adapters/examples/host/fused_eh_norm.cpp");
+  std::vector<std::string> commits;
+  for (int i = 0; i < 8; ++i) {
+    file("repo/kernel.cpp", (i < 5 ? right : changed(right, "+ half.eps)", ")")) + "// " + std::to_string(i) + "\n");
+    if (i == 4) file("repo/version", "4");  // from here on it is tracked
+    commits.push_back(commit("change " + std::to_string(i)));
+  }
+  History made;
+  made.commits = commits;
+  for (const std::string keep : {"", "--keep-builds"}) {
+    std::vector<std::string> line = words(made, {"--case", eh_norm()});
+    if (!keep.empty()) line.push_back(keep);
+    for (std::size_t i = 0; i < line.size(); ++i)
+      if (line[i] == "--build") line[i + 1] = "echo changed > version; " + build();
+    const Ended ended = run(line);
+    EXPECT_EQ(ended.code, 0) << keep << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("first bad commit: " + commits[5].substr(0, 12))) << keep;
+  }
+}
+
 TEST_F(Bisect, EndsThatAreNotWhatTheyAreSaidToBeAreTwo) {
   std::mt19937 random(5);
   History made = history(8, wrong_in_cpp()[0], random);
@@ -272,8 +326,7 @@ TEST_F(Bisect, EndsThatAreNotWhatTheyAreSaidToBeAreTwo) {
   std::swap(made.commits.front(), made.commits.back());
   const Ended turned = run(words(made, {"--case", small}));
   EXPECT_EQ(turned.code, 2);
-  EXPECT_THAT(turned.err, HasSubstr("the good end, "));
-  EXPECT_THAT(turned.err, HasSubstr(" is bad: fail"));
+  EXPECT_THAT(turned.err, HasSubstr("the bad end is not later than the good one"));
   std::swap(made.commits.front(), made.commits.back());
   struct Mistake {
     std::vector<std::string> more;
@@ -334,6 +387,10 @@ TEST_F(Bisect, CompareSaysWhereTwoKernelsPart) {
       run({"compare", case_file, "--kernel", example, "--kernel", library("eps_left_out"), "--backend", "host"});
   EXPECT_EQ(other.code, 1) << other.out << other.err;
   EXPECT_THAT(other.out, HasSubstr("out, rank 0: token 0, element [0"));
+  // One that leaves nothing leaves something else, whichever of the two it is.
+  const std::string refuses = library("refuses_without_a_word");
+  EXPECT_EQ(run({"compare", case_file, "--kernel", refuses, "--kernel", example, "--backend", "host"}).code, 1);
+  EXPECT_EQ(run({"compare", case_file, "--kernel", example, "--kernel", refuses, "--backend", "host"}).code, 1);
   EXPECT_EQ(run({"compare", case_file, "--kernel", example, "--backend", "host"}).code, 2);
   EXPECT_EQ(run({"compare", case_file, "--kernel", example, "--kernel", "fused_q", "--backend", "host"}).code, 2);
 }

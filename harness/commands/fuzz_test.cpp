@@ -21,6 +21,7 @@ namespace dcpcheck {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -222,7 +223,8 @@ TEST_F(FuzzTest, WhatFailedBeforeALawEndsTheProcessIsToldToo) {
   ASSERT_EQ(found.count(""), 1U) << ended.out;
   EXPECT_THAT(found.find("")->second, HasSubstr("inadmissible"));
   ASSERT_EQ(found.count("batch_neighbours"), 1U) << ended.out;
-  EXPECT_THAT(found.find("batch_neighbours")->second, HasSubstr("signal 11"));
+  EXPECT_THAT(found.find("batch_neighbours")->second,
+              AnyOf(HasSubstr("signal 11"), HasSubstr("exit code")));  // a sanitizer exits
 }
 
 TEST_F(FuzzTest, WhatFlickersIsToldAsThat) {

@@ -19,10 +19,12 @@ namespace fs = std::filesystem;
 std::string folder_for(const Arguments& arguments, const BisectOptions& options) {
   if (arguments.has("--out")) return fs::absolute(arguments.text("--out")).string();
   Sha256 sum;
-  for (const std::string& word :
-       {options.repository, options.good, options.bad, options.step.kernel, options.step.build, options.step.golden,
-        text::list(options.step.laws), text::list(arguments.all("--case")), arguments.text("--fuzz"), arguments.text("--seed")})
-    sum.add(word + "\n");
+  sum.add(options.repository + "\n" + options.good + "\n" + options.bad + "\n");
+  for (const auto& [option, values] : arguments.options) {
+    if (option == "--json" || option == "--repo" || option == "--good" || option == "--bad") continue;
+    sum.add(option + "\n");
+    for (const std::string& value : values) sum.add(value + "\n");
+  }
   return (fs::temp_directory_path() / ("dcpcheck-bisect-" + sum.hex().substr(0, 16))).string();
 }
 
@@ -30,6 +32,10 @@ std::string folder_for(const Arguments& arguments, const BisectOptions& options)
 void compare_ends(const BisectOptions& options, BisectReport& report) {
   const BisectEnd& end = report.end;
   if (!end.first_bad || !end.last_good || end.at >= report.cases.size()) return;
+  if (const std::string& why = end.first_bad->result.why; why.starts_with("crash") || why.starts_with("hang")) {
+    report.why_not = "the first bad one: " + why;
+    return;
+  }
   const BisectCase& at = report.cases[end.at];
   const std::string file = (fs::path(options.folder) / "case.json").string();
   ReportFile(file).write(
@@ -74,13 +80,28 @@ void compare_ends(const BisectOptions& options, BisectReport& report) {
 std::string replay_for(const Context& context, const BisectOptions& options, const BisectReport& report) {
   if (!report.end.first_bad || report.end.at >= report.cases.size()) return "";
   std::string line = "git checkout " + report.end.first_bad->commit.substr(0, 12);
-  if (!options.step.build.empty()) line += " && " + in_worktree(options.step.build, ".", false);
+  if (!options.step.build.empty()) line += " && (" + in_worktree(options.step.build, ".", false) + ")";
   line += " && " + context.program + " run --kernel " + text::shell_quote(in_worktree(options.step.kernel, ".", false));
   for (const std::string& law : options.step.laws)
     if (!law.empty()) line += " --law " + law;
   const std::string& file = report.cases[report.end.at].file;
   return line + " " + text::shell_quote(file.empty() ? (fs::path(options.folder) / "case.json").string() : file);
 }
+
+// Of a folder that was not asked for nothing is left but what a replay line names.
+struct Tidying {
+  std::string folder;  // "": it was asked for
+  ~Tidying() {
+    if (folder.empty()) return;
+    std::error_code error;
+    const fs::path at(folder);
+    if (fs::exists(at / "answers", error)) return;  // the same command goes on with them
+    for (const auto& entry : fs::directory_iterator(at, error))
+      if (const std::string name = entry.path().filename().string(); name == "lock" || name.ends_with(".log"))
+        fs::remove(entry.path(), error);
+    fs::remove(at, error);  // unless something is left in it
+  }
+};
 
 int run_bisect(const Arguments& arguments, Context& context) {
   const JsonTarget target(arguments, context);
@@ -93,14 +114,12 @@ int run_bisect(const Arguments& arguments, Context& context) {
   options.bad = commit_of(options.repository, arguments.text("--bad"), context.interrupted);
   options.keep_builds = arguments.has("--keep-builds");
   options.folder = folder_for(arguments, options);
-  std::error_code error;
-  fs::create_directories(options.folder, error);
-  if (error) throw InputError("--out " + text::printable(options.folder) + " cannot be made: " + error.message());
-
+  const BisectLock lock(options.folder);
+  const Tidying tidying{arguments.has("--out") ? "" : options.folder};
   options.step.cases = bisect_cases(arguments, context, settings, [&] {
     std::optional<Lane> lane;
     std::string unloaded;
-    const std::string unbuilt = with_revision(options, options.good, "worktree",
+    const std::string unbuilt = with_revision(options, options.good, "search",
                                               [&](const fs::path& folder) { lane = lane_in(options.step, folder, unloaded); });
     if (!lane) throw InputError("the good end is skip: " + (unbuilt.empty() ? unloaded : unbuilt));
     return *lane;

@@ -23,7 +23,7 @@ int run_bisect_step(const Arguments& arguments, Context& context) {
     return standing == Standing::good ? kGood : standing == Standing::bad ? kBad : kSkip;
   };
   if (const std::string why = build(options, folder, ""); !why.empty()) return told(Standing::skip, why);
-  options.build.clear();
+  options.built = true;
   check_harness(options);
   options.self_test = false;  // it has been done
   std::string unloaded;

@@ -36,6 +36,8 @@ std::vector<std::string> differing(const CaseResult& a, const CaseResult& b) {
   const std::map<std::string, std::string> was = digests_of(a), is = digests_of(b);
   for (const auto& [output, digest] : was)
     if (const auto other = is.find(output); other == is.end() || other->second != digest) outputs.push_back(output);
+  for (const auto& [output, digest] : is)
+    if (!was.contains(output)) outputs.push_back(output);
   return outputs;
 }
 
@@ -82,12 +84,14 @@ int run_compare(const Arguments& arguments, Context& context) {
     both.push_back({kernel->name, judge(bench, prepared, *kernel, options, answers)});
   }
   const std::vector<std::string> outputs = differing(both[0].result, both[1].result);
+  const bool second_left = !digests_of(both[1].result).empty();
+  const bool nothing = !second_left && digests_of(both[0].result).empty();
   std::vector<GoldenFinding::Place> places;
   for (const std::string& output : outputs) {
     const auto [rank, buffer] = parts_of(output);
     const auto digest = both[0].result.outputs.find(output);
     // A pipeline's launches are given what others left: its buffers are told by name alone.
-    if (rank < 0 || !named.op->pipeline.empty() || digest == both[0].result.outputs.end()) continue;
+    if (!second_left || rank < 0 || !named.op->pipeline.empty() || digest == both[0].result.outputs.end()) continue;
     if (auto at =
             first_divergence(prepared, rank, buffer, digest->second, {kernels[0]}, *kernels[1], *settings.backend, options))
       places.push_back({output, std::move(*at), true});
@@ -109,7 +113,7 @@ int run_compare(const Arguments& arguments, Context& context) {
     places_told.push_back(dcpcheck::to_json(place));
   }
   if (places.empty() && !outputs.empty()) lines += text::wrap("  These differ: " + text::list(outputs), text::kColumns, 4);
-  if (outputs.empty() && !skipped) lines += "  They leave the same.\n";
+  if (outputs.empty() && !skipped) lines += nothing ? "  Neither left anything.\n" : "  They leave the same.\n";
   target.deliver(json::Object{{"schema", "dcpcheck.compare/1"},
                               {"case", named.id},
                               {"name", named.file.name},
@@ -117,7 +121,7 @@ int run_compare(const Arguments& arguments, Context& context) {
                               {"outputs", std::move(outputs_told)},
                               {"places", std::move(places_told)}},
                  lines);
-  return skipped ? 77 : outputs.empty() ? 0 : 1;
+  return skipped ? 77 : outputs.empty() && !nothing ? 0 : 1;
 }
 
 }  // namespace
