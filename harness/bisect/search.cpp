@@ -196,11 +196,11 @@ class Search {
 
 }  // namespace
 
-BisectLock::BisectLock(const std::string& folder) : path_((fs::path(folder) / "lock").string()) {
+BisectLock::BisectLock(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw InputError("--out " + text::printable(folder) + " cannot be made: " + error.message());
-  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  file_ = Descriptor(::open((fs::path(folder) / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (file_.get() < 0) throw InputError("--out " + text::printable(folder) + " cannot be written to");
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
     throw InputError(text::printable(folder) + " is in use by another bisect: give this one a folder of its own with --out");

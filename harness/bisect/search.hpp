@@ -27,7 +27,6 @@ class BisectLock {
   explicit BisectLock(const std::string& folder);
 
  private:
-  std::string path_;
   Descriptor file_;
 };
 

@@ -139,10 +139,8 @@ StepResult examine_cases(const StepOptions& options, std::unique_ptr<WorkerLink>
         if (!failed) failed = bad_of(check, at);
         continue;
       }
-      if (check.status != Status::pass) {
-        if (undecided.empty()) undecided = phrase_of(check) + (check.detail.empty() ? "" : ": " + check.detail);
-        continue;
-      }
+      if (check.status != Status::pass && undecided.empty())
+        undecided = phrase_of(check) + (check.detail.empty() ? "" : ": " + check.detail);
     }
     if (!passes) continue;
     if (!passed) passed = StepResult{Standing::good, "pass", {}, checks.front().all_digest, at, {}};
@@ -154,11 +152,8 @@ StepResult examine_cases(const StepOptions& options, std::unique_ptr<WorkerLink>
 }
 
 StepResult verify_golden(const StepOptions& options, const std::string& kernel, const std::string& log) {
-  std::vector<std::string> words{options.program, "golden", "verify", options.golden, "--kernel",
-                                 kernel,          "--json", "-",      "--backend",    options.worker.backend};
-  for (const std::string& ops : options.worker.op_folders) words.insert(words.end(), {"--ops", ops});
-  if (!options.worker.memory.empty()) words.insert(words.end(), {"--memory", options.worker.memory});
-  if (!options.self_test) words.emplace_back("--no-self-test");
+  const std::vector<std::string> words =
+      program_words(options, {"golden", "verify", options.golden, "--kernel", kernel, "--json", "-"});
   ProgramOptions how;
   how.limit = options.start_limit + options.case_limit * static_cast<std::int64_t>(options.cases.size());
   how.interrupted = options.interrupted;
@@ -247,6 +242,16 @@ std::string kernel_in(const std::string& spec, const fs::path& folder) {
   const std::size_t equals = spec.find('='), colon = spec.find(':');
   const std::size_t begin = equals < colon ? equals + 1 : 0;
   return in_worktree(spec, folder, spec.compare(begin, kProcess.size(), kProcess) == 0);
+}
+
+std::vector<std::string> program_words(const StepOptions& options, const std::vector<std::string>& verb) {
+  std::vector<std::string> words{options.program};
+  words.insert(words.end(), verb.begin(), verb.end());
+  words.insert(words.end(), {"--backend", options.worker.backend});
+  for (const std::string& ops : options.worker.op_folders) words.insert(words.end(), {"--ops", ops});
+  if (!options.worker.memory.empty()) words.insert(words.end(), {"--memory", options.worker.memory});
+  if (!options.self_test) words.emplace_back("--no-self-test");
+  return words;
 }
 
 std::string build(const StepOptions& options, const fs::path& folder, const std::string& log) {

@@ -64,6 +64,9 @@ std::string in_worktree(const std::string& text, const std::filesystem::path& fo
 // --kernel as that checkout has it. A command is read by a shell, so that the folder is quoted there.
 std::string kernel_in(const std::string& spec, const std::filesystem::path& folder);
 
+// What starts dcpcheck itself with the verb and options of `verb`, and with those of `options` that all verbs share.
+std::vector<std::string> program_words(const StepOptions& options, const std::vector<std::string>& verb);
+
 // Builds the checkout. "" where that succeeded; else why not, a phrase. What it prints goes to `log`, too.
 std::string build(const StepOptions& options, const std::filesystem::path& folder, const std::string& log);
 

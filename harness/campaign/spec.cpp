@@ -8,8 +8,6 @@
 #include "harness/core/reader.hpp"
 
 namespace dcpcheck {
-namespace {}  // namespace
-
 json::Value to_json(const CampaignSpec& spec) {
   json::Object shares;
   for (const auto& [op, share] : spec.shares) shares.emplace_back(op, share);

@@ -45,20 +45,9 @@ void compare_ends(const BisectOptions& options, BisectReport& report) {
           1) +
       "\n");
   const auto compare = [&](const fs::path& good, const fs::path& bad) {
-    std::vector<std::string> words{options.step.program,
-                                   "compare",
-                                   file,
-                                   "--json",
-                                   "-",
-                                   "--kernel",
-                                   kernel_in(options.step.kernel, good),
-                                   "--kernel",
-                                   kernel_in(options.step.kernel, bad),
-                                   "--backend",
-                                   options.step.worker.backend};
-    for (const std::string& ops : options.step.worker.op_folders) words.insert(words.end(), {"--ops", ops});
-    if (!options.step.worker.memory.empty()) words.insert(words.end(), {"--memory", options.step.worker.memory});
-    if (!options.step.self_test) words.emplace_back("--no-self-test");
+    const std::vector<std::string> words =
+        program_words(options.step, {"compare", file, "--json", "-", "--kernel", kernel_in(options.step.kernel, good),
+                                     "--kernel", kernel_in(options.step.kernel, bad)});
     ProgramOptions how;
     how.limit = options.step.start_limit + 4 * options.step.case_limit;
     how.interrupted = options.step.interrupted;
