@@ -11,6 +11,7 @@ self=${self#"$root/"}
 packages=(
   "g++=g++"
   "cmake=cmake"
+  "git=git"
   "ninja-build=ninja"
   "libssl-dev=/usr/include/openssl/evp.h"
   "nlohmann-json3-dev=/usr/include/nlohmann/json.hpp"
@@ -20,11 +21,11 @@ packages=(
   "libgmock-dev=/usr/include/gmock/gmock.h"
   "librapidcheck-dev=/usr/include/rapidcheck.h"
   "libvalijson-dev=/usr/include/valijson/validator.hpp"
+  "python3=python3"
 )
 nightly_packages=(
   "clang=clang++"
   "clang-tidy=clang-tidy"
-  "python3=python3"
 )
 
 say() { printf '%s: %s\n' "$self" "$*" >&2; }

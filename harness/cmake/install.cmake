@@ -31,6 +31,7 @@ install(FILES "${CMAKE_BINARY_DIR}/harness/commands/dcpcheck.bash"
 if(DCPCHECK_TESTS AND NOT DCPCHECK_SANITIZE)
   add_test(NAME install_is_found_by_another_project
     COMMAND "${CMAKE_COMMAND}" -D "BUILD=${CMAKE_BINARY_DIR}" -D "SOURCE=${CMAKE_SOURCE_DIR}" -D "CXX=${CMAKE_CXX_COMPILER}"
+            -D "GENERATOR=${CMAKE_GENERATOR}" -D "MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}"
             -P "${CMAKE_CURRENT_LIST_DIR}/install_test.cmake")
   set_tests_properties(install_is_found_by_another_project PROPERTIES TIMEOUT 300 LABELS commands_test)
 endif()

@@ -1,5 +1,5 @@
-# cmake -D BUILD=… -D SOURCE=… -D CXX=… -P install_test.cmake: installs BUILD, builds the example project against what was
-# installed, far from the sources, and has that judge its kernel.
+# cmake -D BUILD=… -D SOURCE=… -D CXX=… -D GENERATOR=… -D MAKE_PROGRAM=… -P install_test.cmake: installs BUILD, builds the
+# example project against what was installed, far from the sources, and has that judge its kernel.
 set(work "${BUILD}/install-test")
 file(REMOVE_RECURSE "${work}")
 
@@ -20,7 +20,9 @@ endfunction()
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/prefix")
 file(COPY "${SOURCE}/harness/adapters/examples/consumer/" "${SOURCE}/harness/adapters/examples/host/fused_eh_norm.cpp"
      "${SOURCE}/corpora/kernel-matrix/eh-norm-17.json" DESTINATION "${work}/consumer")
-run("${CMAKE_COMMAND}" -S "${work}/consumer" -B "${work}/build" "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DCMAKE_CXX_COMPILER=${CXX}")
+# With what BUILD itself was made by: make may be missing here.
+run("${CMAKE_COMMAND}" -S "${work}/consumer" -B "${work}/build" -G "${GENERATOR}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}"
+    "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DCMAKE_CXX_COMPILER=${CXX}")
 run("${CMAKE_COMMAND}" --build "${work}/build")
 run("${CMAKE_CTEST_COMMAND}" --test-dir "${work}/build" --output-on-failure)
 must_say("100% tests passed, 0 tests failed out of 1")
